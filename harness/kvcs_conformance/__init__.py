@@ -1,0 +1,1 @@
+"""The KVCS conformance and interop harness: cases, evidence, judge and reports."""

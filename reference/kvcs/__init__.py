@@ -1,0 +1,1 @@
+"""KVCS (KV Cache Streaming) on top of MOQT: names, payloads, manifests, publisher and consumer."""

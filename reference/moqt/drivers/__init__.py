@@ -1,0 +1,1 @@
+"""Drivers: what moves octets and time. `memory` is a simulated network, `quic` is aioquic."""

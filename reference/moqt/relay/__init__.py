@@ -1,0 +1,1 @@
+"""Relay: routing, aggregation and cache over sessions, without I/O (MOQT-22 §7)."""
