@@ -1,0 +1,40 @@
+# Two commands matter: `make run` and `make test`. Each makes its virtual environment when needed.
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?= dev
+CONSTRAINTS ?= constraints.txt
+OUT ?= out/run
+WORKERS ?= auto
+BIN := $(VENV)/bin
+
+.PHONY: run test check bench clean
+
+run: $(VENV)/.installed
+	$(BIN)/kvcs run --main-job --out $(OUT)
+
+test: $(VENV)/.installed-$(EXTRAS) check
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy reference/moqt reference/kvcs harness/kvcs_conformance
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/kvcs bench
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e .
+	touch $@
+
+$(VENV)/.installed-$(EXTRAS): pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
+	touch $(VENV)/.installed $@
+
+clean:
+	rm -rf $(VENV) out build
