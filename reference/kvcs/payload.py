@@ -179,7 +179,7 @@ def check_object(
     def compare(member: str, name: str, clause: str, found: object, right: object) -> bool:
         if found == right:
             return True
-        what = f"{FIELDS[Header._fields.index(member)].name} is {_show(found)}, not {_show(right)}"
+        what = f"{FIELDS[Header._fields.index(member)].name} is {_show(found)}, should be {_show(right)}"
         defects.append(Defect(name, clause, what, _WHERE[member]))
         return False
 
@@ -207,7 +207,7 @@ def _check_robustness(header: Header, expected: Expected, report: Callable[[Defe
         found = getattr(header, member)
         if right is not None and found != right:
             label = FIELDS[Header._fields.index(member)].name
-            what = f"{label} is {found}, {int(right)} was expected here"
+            what = f"{label} is {found}, should be {int(right)}"
             report(Defect(name, clause, what, _WHERE[member], mandatory=False))
     if expected.component is None and header.component not in Component._value2member_map_:
         what = f"Component {header.component} is none of 1 (k), 2 (v), 3 (kv)"
