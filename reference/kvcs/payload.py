@@ -179,7 +179,8 @@ def check_object(
     def compare(member: str, name: str, clause: str, found: object, right: object) -> bool:
         if found == right:
             return True
-        what = f"{FIELDS[Header._fields.index(member)].name} is {_show(found)}, should be {_show(right)}"
+        label = FIELDS[Header._fields.index(member)].name
+        what = f"{label} is {_show(found)}, should be {_show(right)}"
         defects.append(Defect(name, clause, what, _WHERE[member]))
         return False
 
