@@ -128,7 +128,7 @@ def join_layer(sections: Sequence[Octets], geometry: Geometry, component: Compon
     for index, section in enumerate(sections):
         # As integers: assigning floats could quieten a signalling NaN.
         _as_integers(layer[index])[...] = _as_integers(block_array(section, geometry, component))
-    return layer.reshape(-1, *shape[2:])
+    return layer.reshape(shape[0] * shape[1], *shape[2:])
 
 
 def join_scales(sections: Sequence[Octets], geometry: Geometry, component: Component) -> Array:
