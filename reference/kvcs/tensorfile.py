@@ -15,11 +15,9 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -28,18 +26,17 @@ from kvcs.errors import DescriptorError, InputError, JsonError
 from kvcs.geometry import Geometry
 from kvcs.names import Component
 from kvcs.strict_json import JsonValue, parse_json
+from kvcs.tensors import DTYPES, Array
 
-Tensor: TypeAlias = NDArray[Any]
-
-DTYPES: Mapping[str, tuple[str, np.dtype[Any]]] = {
-    "fp32": ("F32", np.dtype("<f4")),
-    "fp16": ("F16", np.dtype("<f2")),
-    "bf16": ("BF16", np.dtype(ml_dtypes.bfloat16)),
-    "fp8_e4m3": ("F8_E4M3", np.dtype(ml_dtypes.float8_e4m3fn)),
-    "fp8_e5m2": ("F8_E5M2", np.dtype(ml_dtypes.float8_e5m2)),
-    "int8": ("I8", np.dtype("i1")),
+CODES: Mapping[str, str] = {
+    "fp32": "F32",
+    "fp16": "F16",
+    "bf16": "BF16",
+    "fp8_e4m3": "F8_E4M3",
+    "fp8_e5m2": "F8_E5M2",
+    "int8": "I8",
 }
-"""A descriptor's `dtype`: its code in a safetensors file, and the type of its elements here."""
+"""The code in a safetensors file of each `dtype` of a descriptor."""
 
 _NAME = re.compile(r"layers\.(0|[1-9][0-9]{0,9})\.([kv])")
 _MAX_TOKEN = 2**32 - 1
@@ -48,8 +45,8 @@ _MAX_TOKEN = 2**32 - 1
 class Layer(NamedTuple):
     """K and V of one layer, [tokens, kv_heads, channels]; `v` is None without a V section."""
 
-    k: Tensor
-    v: Tensor | None
+    k: Array
+    v: Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +113,8 @@ def write_tensor_file(path: Path, cache: TensorFile) -> None:
     be written, and ValueError when an array is not what the descriptor says.
     """
     geometry = tensor_geometry(cache.descriptor)
-    dtype = DTYPES[geometry.dtype][1]
-    arrays: dict[str, Tensor] = {}
+    dtype = DTYPES[geometry.dtype]
+    arrays: dict[str, Array] = {}
     for index, layer in sorted(cache.layers.items()):
         for component, array in ((Component.K, layer.k), (Component.V, layer.v)):
             if array is None:
@@ -255,10 +252,9 @@ def _array(
     data: memoryview,
     geometry: Geometry,
     shape: tuple[int, ...],
-) -> Tensor:
-    code, dtype = DTYPES[geometry.dtype]
-    if entry["dtype"] != code:
-        known = {code: name for name, (code, _) in DTYPES.items()}
+) -> Array:
+    if entry["dtype"] != CODES[geometry.dtype]:
+        known = {code: name for name, code in CODES.items()}
         found = known.get(entry["dtype"])
         held = f"{entry['dtype']} ({found})" if found else f"the unknown dtype {entry['dtype']}"
         raise InputError(f"{path}: {name} holds {held}, the descriptor says {geometry.dtype}")
@@ -268,7 +264,7 @@ def _array(
             "([tokens, kv_heads, head_dim])"
         )
     start, end = entry["data_offsets"]
-    return np.frombuffer(data[start:end], dtype).reshape(shape)
+    return np.frombuffer(data[start:end], DTYPES[geometry.dtype]).reshape(shape)
 
 
 def _plain(error: Exception) -> str:

@@ -12,13 +12,13 @@ import pytest
 from kvcs.errors import InputError
 from kvcs.model.base import ModelShape, describe
 from kvcs.tensorfile import (
-    DTYPES,
     Layer,
     TensorFile,
     check_tokens,
     read_tensor_file,
     write_tensor_file,
 )
+from kvcs.tensors import DTYPES
 from safetensors.numpy import save_file
 
 SHAPE = ModelShape(layers=2, heads=4, kv_heads=2, head_dim=8)
@@ -64,7 +64,7 @@ def refusal(path: Path, **arguments: Any) -> str:
 @pytest.mark.parametrize("name", sorted(DTYPES))
 def test_every_type_is_read_as_its_bit_patterns(tmp_path: Path, name: str) -> None:
     """All six element types of a descriptor come out of a file octet for octet."""
-    arrays = tensors(DTYPES[name][1])
+    arrays = tensors(DTYPES[name])
     cache = read_tensor_file(saved(tmp_path, arrays, descriptor=descriptor(dtype=name)))
     assert list(cache.layers) == [0, 1]
     assert (tuple(TOKENS), 8) == (cache.tokens, cache.cached)
