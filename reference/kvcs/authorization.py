@@ -1,7 +1,8 @@
 """Who may do what at a relay: by scope, for every request that reaches content or names (A14).
 
 KVCS asks for authorisation at least at the granularity of the prefix ("kvcs-1", Scope ID)
-(KVCS-8-4, KVCS-10-6 to KVCS-10-9). `ScopeGrants` is a hook for `RelayConfig.authorise`, which asks it before the cache.
+(KVCS-8-4, KVCS-10-6 to KVCS-10-9). `ScopeGrants` is a hook for `RelayConfig.authorise`, which
+asks it before the cache.
 """
 
 from __future__ import annotations
