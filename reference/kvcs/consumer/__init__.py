@@ -1,0 +1,1 @@
+"""The consumer of KV caches (KVCS 7)."""

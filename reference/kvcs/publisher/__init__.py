@@ -1,0 +1,1 @@
+"""The publisher of KV caches (KVCS 3 to 6)."""
