@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.rows import LAST_ROW, cited_rows, coverage, cases_in
+from tests.rows import LAST_ROW, cases_in, cited_rows, coverage
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("reference/**/*.py"), *ROOT.glob("harness/**/*.py")])
