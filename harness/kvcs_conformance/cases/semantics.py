@@ -1,0 +1,127 @@
+"""What a schema cannot say well: which word stands where, and which names exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvcs_conformance.cases.check import check_schema, unknown_word
+from kvcs_conformance.cases.load import resolve
+from kvcs_conformance.cases.schema import CASE, judge_schema
+from kvcs_conformance.cases.words import EVENTS, SCENARIO, STEPS, TAMPERS, WAITS
+from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.judge.registry import JUDGES
+from kvcs_conformance.nodes.cast import cast
+from kvcs_conformance.source import Document, Step
+
+_SLEEPS = ("sleep", "wait", "pause", "delay")
+
+
+def check_case(document: Document, catalogue: Catalogue) -> None:
+    """Check one case file whole; raises DataError with file and line."""
+    check_schema(document, CASE)
+    case = document.data
+    for i, name in enumerate(case["requires"]):
+        if name not in catalogue:
+            raise document.error(
+                ("requires", i), unknown_word("requirement", name, list(catalogue.requirements))
+            )
+        if case["sut"] not in catalogue[name].roles:
+            raise document.error(
+                ("requires", i),
+                f"{name} binds {', '.join(catalogue[name].roles)}, not the {case['sut']}",
+            )
+    scenario = resolve(document, case["scenario"])
+    check_schema(document, SCENARIO, scenario, ("scenario",))
+    _check_tampers(document, scenario, ("scenario", "tamper"))
+    kinds = {name: node.kind for name, node in cast(case["sut"], scenario).items()}
+    labels: set[str] = set()
+    for i, step in enumerate(case["steps"]):
+        _check_step(document, ("steps", i), step, kinds, labels)
+    _check_judges(document, ("judge",), case["judge"], case["requires"])
+    if "twin" in case:
+        _check_judges(document, ("twin", "judge"), case["twin"]["judge"], case["requires"])
+        _check_tampers(document, case["twin"]["scenario"], ("twin", "scenario", "tamper"))
+
+
+def _check_step(
+    document: Document,
+    where: tuple[Step, ...],
+    step: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    labels: set[str],
+) -> None:
+    if len(step) != 1:
+        raise document.error(where, "a step is one word with what it does")
+    ((subject, body),) = step.items()
+    here = (*where, subject)
+    if subject in _SLEEPS:
+        raise document.error(
+            here, f"a bare {subject}: wait for an event with `expect`, or for a `fence`"
+        )
+    if subject in WAITS:
+        check_schema(document, WAITS[subject].value, body, here)
+        at = body.get("at", "consumer")
+        if at not in kinds:
+            raise document.error((*here, "at"), unknown_word("node", at, list(kinds)))
+        if subject == "fence" and kinds[at] != "scripted":
+            raise document.error(here, f"{at} is no scripted node: a fence needs one")
+        if subject == "expect":
+            if body["event"] not in EVENTS:
+                raise document.error(
+                    (*here, "event"), unknown_word("event", body["event"], list(EVENTS))
+                )
+            if body.get("of", "") and body["of"] not in labels:
+                raise document.error(
+                    (*here, "of"), f"no step before this one is labelled {body['of']!r}"
+                )
+        return
+    if subject not in kinds:
+        raise document.error(here, unknown_word("step or node", subject, [*kinds, *WAITS]))
+    if not isinstance(body, dict) or not body:
+        raise document.error(here, f"{subject} is told nothing to do")
+    known = [word.name for word in STEPS.values() if word.of == kinds[subject]]
+    word = next(iter(body))
+    if word in _SLEEPS:
+        raise document.error(
+            (*here, word), f"a bare {word}: wait for an event with `expect`, or for a `fence`"
+        )
+    if word not in known:
+        raise document.error((*here, word), unknown_word("step", word, known))
+    check_schema(document, STEPS[word].schema(), body, here)
+    if "as" in body:
+        labels.add(body["as"])
+
+
+def _check_judges(
+    document: Document, where: tuple[Step, ...], entries: list[Any], requires: list[str]
+) -> None:
+    covered: set[str] = set()
+    for i, entry in enumerate(entries):
+        ((word, value),) = [*entry.items()][:1]
+        here = (*where, i, word)
+        if len(entry) != 1:
+            raise document.error((*where, i), "a judgement is one judge word with its arguments")
+        if word not in JUDGES:
+            raise document.error(here, unknown_word("judge", word, list(JUDGES)))
+        check_schema(document, judge_schema(word), {} if value is None else value, here)
+        speaks = (value or {}).get("for", requires)
+        for j, name in enumerate(speaks):
+            if name not in requires:
+                raise document.error((*here, "for", j), f"{name} is not under `requires`")
+        covered.update(speaks)
+    missing = [name for name in requires if name not in covered]
+    if missing and where == ("judge",):
+        raise document.error(where, f"no judge speaks about {missing[0]}")
+
+
+def _check_tampers(
+    document: Document, scenario: Mapping[str, Any], where: tuple[Step, ...]
+) -> None:
+    for i, entry in enumerate(scenario.get("tamper", [])):
+        if len(entry) != 1:
+            raise document.error((*where, i), "one way to tamper per element")
+        ((word, value),) = entry.items()
+        if word not in TAMPERS:
+            raise document.error((*where, i, word), unknown_word("tamper", word, list(TAMPERS)))
+        check_schema(document, TAMPERS[word].value, value, (*where, i, word))

@@ -1,0 +1,84 @@
+"""The command `kvcs`: every subcommand is imported only when it is called.
+
+Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from kvcs_conformance.errors import UsageError
+from kvcs_conformance.verdicts import ExitCode
+
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("kvcs_conformance.commands.run:run", "Run cases and judge what was seen."),
+    "list": ("kvcs_conformance.commands.list:list_", "List the cases, or the words of a case."),
+    "explain": ("kvcs_conformance.commands.explain:explain", "Say why a case has its verdict."),
+    "recheck": ("kvcs_conformance.commands.recheck:recheck", "Judge saved evidence again."),
+    "selftest": (
+        "kvcs_conformance.commands.selftest:selftest",
+        "Prove that every case can fail: run the known-bad peers.",
+    ),
+    "relay": ("kvcs.programs.relay:relay", "Run the reference relay."),
+    "publish": ("kvcs.programs.publish:publish", "Publish a KV cache."),
+    "consume": ("kvcs.programs.consume:consume", "Find and retrieve a KV cache."),
+    "inspect": ("kvcs.programs.inspect:inspect", "Explain octets: what they are, what is wrong."),
+    "bench": ("kvcs.programs.bench:bench", "Measure throughput, memory and latency."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and one line, and imports one when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kvcs-conformance", prog_name="kvcs")
+def kvcs() -> None:
+    """Conformance harness and reference of KV Cache Streaming (KVCS) over MOQT.
+
+    Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; what a user got wrong is one line on stderr and exit code 2."""
+    try:
+        code = kvcs.main(args=arguments, prog_name="kvcs", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        code = ExitCode.ERROR
+    except click.ClickException as error:
+        _complain(error.format_message())
+        code = ExitCode.ERROR
+    except UsageError as error:
+        _complain(str(error))
+        code = ExitCode.ERROR
+    except click.Abort:
+        _complain("stopped")
+        code = ExitCode.INCOMPLETE
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = ExitCode.ERROR
+    sys.exit(int(code or 0))
+
+
+def _complain(message: str) -> None:
+    click.echo(f"kvcs: {' '.join(message.split())}", err=True)

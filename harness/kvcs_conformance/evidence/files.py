@@ -1,0 +1,60 @@
+"""Where the parts of a result folder are, and writing them whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kvcs_conformance.errors import UsageError
+
+RESULTS = "results.json"
+KILL_MATRIX = "kill-matrix.json"
+CASE = "case.json"
+RUN = "run.json"
+LOG_SUFFIX = ".sqlog"
+
+
+def case_folder(out: Path, case: str, *, twin: bool = False) -> Path:
+    """The evidence folder of one case, or of its twin."""
+    folder = out / "cases" / case
+    return folder / "twin" if twin else folder
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one, the new one, or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON that people read too."""
+    write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; raises UsageError when the file is absent or not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON: {error}") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make an output folder; raises UsageError when that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be made: {error.strerror}") from error

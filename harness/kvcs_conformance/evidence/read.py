@@ -1,0 +1,181 @@
+"""Evidence as a judge sees it: records of every node, and the facts that the run wrote down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvcs_conformance.errors import UsageError
+from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, read_json
+
+HEADER_OCTETS = 68
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event of one node's log; `time` in seconds since the run began."""
+
+    node: str
+    index: int
+    time: float
+    name: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One Object as a node received or sent it."""
+
+    record: Record
+    namespace: tuple[str, ...]
+    track: str
+    group: int
+    object: int
+    status: str
+    subgroup: int | None
+    priority: int
+    properties: str
+    payload: Mapping[str, Any]
+    request: int | None
+    via: str
+    stream: int | None
+
+    @property
+    def location(self) -> tuple[int, int]:
+        return (self.group, self.object)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is a Normal Object of a data track."""
+        return self.status == "NORMAL" and not self.track.startswith("manifest")
+
+    @property
+    def head(self) -> bytes:
+        return bytes.fromhex(self.payload["head"])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of a scripted node: the label of its step, and what was asked."""
+
+    record: Record
+    label: str
+    kind: str
+    track: str
+    request: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All of one run of one case."""
+
+    facts: Mapping[str, Any]
+    logs: Mapping[str, Sequence[Record]]
+
+    @property
+    def scenario(self) -> Mapping[str, Any]:
+        scenario: Mapping[str, Any] = self.facts["scenario"]
+        return scenario
+
+    @property
+    def layers(self) -> int:
+        return int(self.scenario["layers"])
+
+    @property
+    def blocks(self) -> int:
+        return int(self.scenario["blocks"])
+
+    def data_tracks(self) -> tuple[str, ...]:
+        """The names of the data tracks of segment 0."""
+        return tuple(f"{component}.raw.s0" for component in self.scenario["components"])
+
+    def tracks(self, chosen: str | Sequence[str]) -> tuple[str, ...]:
+        """What the argument `tracks` of a judge word names: `data`, or the names themselves."""
+        return self.data_tracks() if chosen == "data" else tuple(chosen)
+
+    def records(self, node: str, *names: str) -> Iterator[Record]:
+        """The records of a node, of these names only if any is given."""
+        for record in self.logs.get(node, ()):
+            if not names or record.name in names:
+                yield record
+
+    def objects(self, node: str, *, sent: bool = False) -> Iterator[Seen]:
+        """The Objects that a node received (or sent), in order."""
+        name = "moqt:object_sent" if sent else "moqt:object_received"
+        for record in self.records(node, name):
+            yield seen(record)
+
+    def messages(
+        self, node: str, *types: str, sent: bool = False
+    ) -> Iterator[tuple[Record, Mapping[str, Any]]]:
+        """The control messages that a node received (or sent), by their type names."""
+        name = "moqt:message_sent" if sent else "moqt:message_received"
+        for record in self.records(node, name):
+            if record.data["message"]["type"] in types:
+                yield record, record.data["message"]
+
+    def asked(self, label: str, node: str | None = None) -> list[Asked]:
+        """The requests that the step labelled `label` made."""
+        return [
+            asked(record)
+            for name in ([node] if node else self.logs)
+            for record in self.records(name, "kvcs:asked")
+            if record.data["label"] == label
+        ]
+
+    def reports(self, node: str, *events: str) -> Iterator[Record]:
+        """What a consumer or publisher reported, by event name."""
+        return self.records(node, *(f"kvcs:{event}" for event in events))
+
+
+def seen(record: Record) -> Seen:
+    """A record of an Object as a value."""
+    data = record.data
+    return Seen(
+        record,
+        tuple(data["track"]["namespace"]),
+        data["track"]["name"],
+        data["group"],
+        data["object"],
+        data["status"],
+        data.get("subgroup"),
+        data["priority"],
+        data.get("properties") or "",
+        data["payload"],
+        data.get("request"),
+        data.get("via") or "",
+        data.get("stream"),
+    )
+
+
+def asked(record: Record) -> Asked:
+    """A record of a scripted request as a value."""
+    data = record.data
+    return Asked(record, data["label"], data["kind"], data["track"], data["request"])
+
+
+def read_log(path: Path) -> list[Record]:
+    """Read one node's JSON text sequence; raises UsageError for a file that is none."""
+    node = path.name.removesuffix(LOG_SUFFIX)
+    try:
+        texts = path.read_text(encoding="utf-8").split("\x1e")[2:]
+        events = [json.loads(text) for text in texts]
+        return [
+            Record(node, i, round(event["time"] / 1000, 6), event["name"], event["data"])
+            for i, event in enumerate(events)
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: not an event log: {error}") from error
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read the evidence folder of one run; raises UsageError when it is not there."""
+    facts = read_json(folder / RUN)
+    logs = {
+        path.name.removesuffix(LOG_SUFFIX): read_log(path)
+        for path in sorted(folder.glob(f"*{LOG_SUFFIX}"))
+    }
+    return Evidence(facts, logs)

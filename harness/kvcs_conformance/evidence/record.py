@@ -1,0 +1,119 @@
+"""Keeping what a node saw: values as JSON, octets as hex, payloads as head, length and digests."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Any
+
+from moqt.wire.names import FullTrackName, Location
+from moqt.wire.objects import ObjectStatus, RangeKind
+
+from kvcs_conformance.evidence.files import write_atomically
+from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
+
+_HEAD_OCTETS = 96
+_NAMED = (ObjectStatus, RangeKind)
+_SEPARATOR = "\x1e"
+
+
+class Recorder:
+    """The event log of one node, in memory until `write`.
+
+    `clock` gives seconds on the run's clock. Records are what the judge will read, so a wait for
+    an event looks at the same values as the judge does.
+    """
+
+    def __init__(self, node: str, clock: Callable[[], float]) -> None:
+        self.node = node
+        self.records: list[Record] = []
+        self._clock = clock
+
+    def trace(self, name: str, values: Mapping[str, object]) -> None:
+        """Keep one event, `moqt:…` from a session or `kvcs:…` from a role."""
+        event = {key: _value(value) for key, value in values.items() if key != "payload"}
+        if name.startswith("moqt:object"):
+            event["payload"] = _payload(values)
+        self.records.append(Record(self.node, len(self.records), self._clock(), name, event))
+
+    def write(self, path: Path, title: str) -> None:
+        """Write the log as a qlog JSON text sequence (RFC 7464)."""
+        header = {
+            "file_schema": "urn:ietf:params:qlog:file:sequential",
+            "serialization_format": "application/qlog+json-seq",
+            "title": title,
+            "trace": {
+                "common_fields": {"time_format": "relative_to_epoch"},
+                "vantage_point": {"name": self.node, "type": "unknown"},
+                "event_schemas": ["urn:kvcs-conformance:moqt:1", "urn:kvcs-conformance:kvcs:1"],
+            },
+        }
+        lines: list[dict[str, Any]] = [header]
+        lines += [
+            {"time": round(record.time * 1000, 3), "name": record.name, "data": record.data}
+            for record in self.records
+        ]
+        text = "".join(f"{_SEPARATOR}{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
+        write_atomically(path, text)
+
+
+def _payload(values: Mapping[str, object]) -> dict[str, object]:
+    """A payload as evidence: digests let a judge check what the octets themselves would show.
+
+    `data_sha256` covers what follows the 68 octets of a KVCS payload header. Manifests are kept
+    whole.
+    """
+    octets = values.get("payload", b"")
+    if not isinstance(octets, bytes | memoryview | bytearray):
+        octets = b""
+    track = values.get("track")
+    whole = isinstance(track, FullTrackName) and track.name.startswith(b"manifest")
+    kept = octets if whole else octets[:_HEAD_OCTETS]
+    return {
+        "length": len(octets),
+        "sha256": hashlib.sha256(octets).hexdigest(),
+        "data_sha256": hashlib.sha256(octets[HEADER_OCTETS:]).hexdigest(),
+        "head": bytes(kept).hex(),
+    }
+
+
+def _value(value: object) -> Any:
+    """Any value of a trace as JSON."""
+    if value is None or isinstance(value, bool | str | float):
+        return value
+    if isinstance(value, IntEnum):
+        return value.name if isinstance(value, _NAMED) else int(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes | memoryview | bytearray):
+        return bytes(value).hex()
+    return _structure(value)
+
+
+def _structure(value: object) -> Any:
+    if isinstance(value, FullTrackName):
+        return {
+            "namespace": [part.hex() for part in value.namespace],
+            "name": value.name.decode("ascii", "backslashreplace"),
+        }
+    if isinstance(value, Location):
+        return [value.group, value.object]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kept: dict[str, Any] = {"type": type(value).__name__}
+        for field in dataclasses.fields(value):
+            part = getattr(value, field.name)
+            if field.default is dataclasses.MISSING or part != field.default:
+                kept["type_" if field.name == "type" else field.name] = _value(part)
+        return kept
+    if isinstance(value, Mapping):
+        return {str(key): _value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_value(part) for part in value]
+    identifier = getattr(value, "id", None)
+    return identifier if isinstance(identifier, int) else str(value)

@@ -1,0 +1,77 @@
+"""Whether an awaited event stands in a node's log: the same question for a run and for a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kvcs_conformance.evidence.read import Record
+
+_OBJECT = "moqt:object_received"
+_SIMPLE: dict[str, str] = {
+    "namespace": "kvcs:namespace",
+    "track-ended": "kvcs:track-ended",
+    "layer-published": "kvcs:layer-published",
+    "completed": "kvcs:completed",
+    "layer-usable": "kvcs:layer-usable",
+    "done": "kvcs:done",
+}
+_STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "object": "NORMAL"}
+_ENDS: dict[str, tuple[str, ...]] = {
+    "answered": ("kvcs:answered",),
+    "delivered": ("kvcs:delivered",),
+}
+
+
+def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
+    """Whether the event that an `expect` step describes is in the log."""
+    event = wanted["event"]
+    if event == "announced":
+        return any(
+            record.name == "moqt:message_received"
+            and record.data["message"]["type"] == "PublishNamespace"
+            for record in log
+        )
+    if event in _ENDS:
+        return _all_ended(log, wanted["of"], _ENDS[event])
+    if event in _STATUS:
+        return any(_is_object(record, wanted, _STATUS[event]) for record in log)
+    return any(
+        record.name == _SIMPLE[event]
+        and _fits(record.data, wanted, (("track", "track"), ("layer", "layer"), ("of", "label")))
+        for record in log
+    )
+
+
+def _is_object(record: Record, wanted: Mapping[str, Any], status: str) -> bool:
+    return (
+        record.name == _OBJECT
+        and record.data["status"] == status
+        and ("track" not in wanted or record.data["track"]["name"] == wanted["track"])
+        and _fits(record.data, wanted, (("layer", "group"), ("block", "object")))
+    )
+
+
+def _fits(
+    data: Mapping[str, Any], wanted: Mapping[str, Any], names: Iterable[tuple[str, str]]
+) -> bool:
+    return all(word not in wanted or data.get(key) == wanted[word] for word, key in names)
+
+
+def _all_ended(log: Sequence[Record], label: str, ends: tuple[str, ...]) -> bool:
+    """Whether each request of a step has come to its answer (or end, or refusal)."""
+    asked: set[int] = set()
+    ended: set[int] = set()
+    for record in log:
+        if record.name == "kvcs:asked" and record.data["label"] == label:
+            asked.add(record.data["request"])
+        elif record.name in ends or _refusal(record):
+            ended.add(record.data["request"])
+    return bool(asked) and asked <= ended
+
+
+def _refusal(record: Record) -> bool:
+    return record.name == "kvcs:answered" and record.data["response"]["type"] in (
+        "RequestError",
+        "Reset",
+    )

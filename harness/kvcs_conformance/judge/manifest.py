@@ -1,0 +1,260 @@
+"""Judge words for the manifest track, read by the judge itself from the octets of the evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kvcs_conformance.evidence.read import Evidence, Seen
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.publisher import NODE
+from kvcs_conformance.judge.registry import judge
+from kvcs_conformance.verdicts import Reason
+
+_MEMBERS = {
+    "kvcs": int,
+    "compat": dict,
+    "layers": int,
+    "block_tokens": int,
+    "deterministic": bool,
+    "segments": list,
+}
+_SEGMENT_MEMBERS = {
+    "segment": int,
+    "first_block": int,
+    "blocks": int,
+    "block_keys_sha256": str,
+    "tracks": list,
+    "complete": bool,
+}
+
+
+def manifests(evidence: Evidence, node: str) -> list[Seen]:
+    """The versions that a node received, by Group, each once."""
+    found: dict[tuple[int, int], Seen] = {}
+    for seen in evidence.objects(node):
+        if seen.track == evidence.scenario["manifest"] and seen.status == "NORMAL":
+            found.setdefault(seen.location, seen)
+    return [found[location] for location in sorted(found)]
+
+
+def document(seen: Seen) -> dict[str, Any] | None:
+    """The JSON object of a manifest; None when there is none."""
+    try:
+        value = json.loads(_text(seen))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(seen: Seen) -> bytes:
+    """The JSON octets: the payload, or what a COSE_Sign1 carries (KVCS-5-4)."""
+    if seen.track != "manifest.cose":
+        return seen.head
+    import cbor2
+
+    try:
+        value = cbor2.loads(seen.head)
+    except (cbor2.CBORDecodeError, ValueError):
+        return b""
+    parts = value.value if isinstance(value, cbor2.CBORTag) else value
+    if isinstance(parts, list | tuple) and len(parts) == 4 and isinstance(parts[2], bytes):
+        return parts[2]
+    return b""
+
+
+@judge("manifest-first", at=NODE)
+def manifest_first(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The first manifest arrives before or together with the first data Object: no whole Group of
+    data comes before it. The node must have asked for the manifest before anything was
+    published."""
+    node = arguments.get("at", "consumer")
+    for seen in evidence.objects(node):
+        if seen.track == evidence.scenario["manifest"]:
+            yield upheld(f"manifest {seen.location} came first", seen.record)
+            return
+        if seen.status == "END_OF_GROUP":
+            yield contradicted(
+                Reason.ORDER_MANIFEST,
+                f"{seen.track}: Group {seen.group} was whole before any manifest came",
+                expected="the manifest before or together with the first data Object",
+                observed=f"End of Group {seen.location} at {seen.record.time:.3f} s, no manifest",
+                record=seen.record,
+            )
+            return
+    yield unseen("neither a manifest nor a whole Group was seen")
+
+
+@judge("manifest-versions-numbered", at=NODE)
+def manifest_versions_numbered(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Manifest versions are Object 0 of Groups 0, 1, 2 … without a gap (A4)."""
+    versions = manifests(evidence, arguments.get("at", "consumer"))
+    locations = [seen.location for seen in versions]
+    right = [(m, 0) for m in range(len(versions))]
+    if not versions:
+        yield unseen("no manifest was seen")
+    elif locations != right:
+        wrong = next(s for s, place in zip(versions, right, strict=True) if s.location != place)
+        yield contradicted(
+            Reason.MANIFEST_VERSIONS,
+            "a manifest version is at another Location",
+            expected=f"{right}",
+            observed=f"{locations}",
+            record=wrong.record,
+        )
+    else:
+        yield upheld(f"versions {[m for m, _ in right]}", versions[-1].record)
+
+
+@judge("manifest-frequent", at=NODE)
+def manifest_frequent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Between two manifest versions no more than eight layers become complete. A layer counts as
+    complete when its End of Group came on every data track."""
+    node = arguments.get("at", "consumer")
+    tracks = evidence.data_tracks()
+    ends: dict[int, int] = {}
+    since = 0
+    worst: tuple[int, Seen] | None = None
+    versions = 0
+    for seen in evidence.objects(node):
+        if seen.track == evidence.scenario["manifest"]:
+            since, versions = 0, versions + 1
+        elif seen.status == "END_OF_GROUP":
+            ends[seen.group] = ends.get(seen.group, 0) + 1
+            since += ends[seen.group] == len(tracks)
+            if worst is None or since > worst[0]:
+                worst = (since, seen)
+    if worst is None or not versions:
+        yield unseen("no complete layer or no manifest was seen")
+    elif worst[0] > 8:
+        yield contradicted(
+            Reason.MANIFEST_VERSIONS,
+            "more than eight layers were completed without a new manifest version",
+            expected="a version at least every eight completed layers",
+            observed=f"{worst[0]} layers up to {worst[1].group}, {versions} versions in all",
+            record=worst[1].record,
+        )
+    else:
+        yield upheld(f"{versions} versions, at most {worst[0]} layers between two")
+
+
+@judge("manifest-consistent", at=NODE)
+def manifest_consistent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """In every version: the members and segment members have their types, the Compatibility ID of
+    `compat` (profile kvsp-p0: SHA-256 of its RFC 8785 form) is field 2 of the namespace, and
+    layers and block_tokens are those of `compat`."""
+    versions = manifests(evidence, arguments.get("at", "consumer"))
+    if not versions:
+        yield unseen("no manifest was seen")
+    for seen in versions:
+        value = document(seen)
+        if value is None:
+            yield contradicted(
+                Reason.MANIFEST_SHAPE,
+                f"manifest {seen.location} is not a JSON object",
+                expected="a JSON object",
+                observed=f"{seen.payload['length']} octets",
+                record=seen.record,
+                octets=seen.head[:32].hex(),
+            )
+            continue
+        problem = _shape(value, _MEMBERS) or next(
+            filter(None, (_shape(entry, _SEGMENT_MEMBERS) for entry in value["segments"])), ""
+        )
+        if problem:
+            yield contradicted(
+                Reason.MANIFEST_SHAPE,
+                f"manifest {seen.location}: {problem}",
+                expected="the members that KVCS names, with their types",
+                observed=problem,
+                record=seen.record,
+            )
+        else:
+            yield _consistent(seen, value)
+
+
+def _shape(value: object, members: dict[str, type]) -> str:
+    if not isinstance(value, dict):
+        return f"{value!r} is not an object"
+    for name, kind in members.items():
+        if name not in value:
+            return f"{name!r} is missing"
+        if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
+            return f"{name!r} is {value[name]!r}"
+    return ""
+
+
+def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
+    import rfc8785
+
+    compat_id = hashlib.sha256(rfc8785.dumps(value["compat"])).hexdigest()
+    named = seen.namespace[2] if len(seen.namespace) > 2 else ""
+    if compat_id != named:
+        return contradicted(
+            Reason.MANIFEST_INCONSISTENT,
+            f"manifest {seen.location}: its descriptor has another Compatibility ID",
+            expected=f"namespace field 2: {named}",
+            observed=f"SHA-256 of the canonical descriptor: {compat_id}",
+            record=seen.record,
+            octets=compat_id,
+        )
+    for name in ("layers", "block_tokens"):
+        if value[name] != value["compat"].get(name):
+            return contradicted(
+                Reason.MANIFEST_INCONSISTENT,
+                f"manifest {seen.location}: {name} differs from the descriptor",
+                expected=f"{value['compat'].get(name)}",
+                observed=f"{value[name]}",
+                record=seen.record,
+            )
+    return upheld(f"manifest {seen.location} agrees with the namespace", seen.record)
+
+
+@judge("digests-listed", at=NODE)
+def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The last manifest lists the Data Digest of every Object of every data track, per Group and
+    in Object order, and each is that of the Object that was delivered."""
+    node = arguments.get("at", "consumer")
+    versions = manifests(evidence, node)
+    value = document(versions[-1]) if versions else None
+    if value is None or not value.get("segments"):
+        yield unseen("no manifest with a segment was seen")
+        return
+    last = versions[-1]
+    listed = value["segments"][0].get("object_digests")
+    for track in evidence.data_tracks():
+        seen_digests = {
+            seen.location: seen.payload["data_sha256"]
+            for seen in evidence.objects(node)
+            if seen.track == track and seen.is_data
+        }
+        groups = listed.get(track) if isinstance(listed, dict) else None
+        if not isinstance(groups, list):
+            yield contradicted(
+                Reason.MANIFEST_SHAPE,
+                f"manifest {last.location} lists no digests of {track}",
+                expected="object_digests with an array per completed Group",
+                observed="absent" if listed is None else f"{groups!r}",
+                record=last.record,
+            )
+            continue
+        stated = {
+            (g, o): digest for g, group in enumerate(groups) for o, digest in enumerate(group)
+        }
+        wrong = sorted(
+            place
+            for place in stated.keys() | seen_digests.keys()
+            if stated.get(place) != seen_digests.get(place)
+        )
+        if wrong:
+            yield contradicted(
+                Reason.MANIFEST_INCONSISTENT,
+                f"manifest {last.location}: digest of {track} {wrong[0]} is another",
+                expected=str(seen_digests.get(wrong[0], "no Object there")),
+                observed=str(stated.get(wrong[0], "not listed")),
+                record=last.record,
+            )
+        else:
+            yield upheld(f"{track}: {len(stated)} digests listed and right", last.record)

@@ -1,0 +1,46 @@
+"""The KVCS payload header read by the judge itself, from the octets of the evidence.
+
+The layout stands in KVCS 4; this reader shares nothing with the reference, so that an error there
+cannot hide itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvcs_conformance.evidence.read import HEADER_OCTETS
+
+MAGIC = 0x4B564F31
+VERSION = 1
+COMPONENTS = {"k": 1, "v": 2, "kv": 3}
+
+
+class Field(NamedTuple):
+    """One field of the header: octet offset and length, unsigned, big-endian (A5)."""
+
+    offset: int
+    length: int
+
+    def read(self, octets: bytes) -> int:
+        return int.from_bytes(octets[self.offset : self.offset + self.length], "big")
+
+
+FIELDS: dict[str, Field] = {
+    "magic": Field(0, 4),
+    "version": Field(4, 1),
+    "component": Field(5, 1),
+    "flags": Field(6, 2),
+    "layer": Field(8, 4),
+    "block": Field(12, 4),
+    "token_start": Field(16, 8),
+    "token_count": Field(24, 4),
+    "codec": Field(28, 2),
+    "reserved": Field(30, 2),
+    "data_length": Field(32, 4),
+    "digest": Field(36, 32),
+}
+
+
+def is_whole(head: bytes) -> bool:
+    """Whether the octets reach as far as the header does."""
+    return len(head) >= HEADER_OCTETS

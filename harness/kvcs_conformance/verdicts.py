@@ -1,0 +1,167 @@
+"""Verdicts, reason codes and exit codes: closed lists, each entry with its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+
+
+class Verdict(StrEnum):
+    """What the evidence of one case says."""
+
+    PASS = "pass"
+    PASS_NONSTRICT = "pass-nonstrict"
+    FAIL = "fail"
+    ADVISE = "advise"
+    UNSUPPORTED = "unsupported"
+    INCONCLUSIVE = "inconclusive"
+    BLOCKED = "blocked"
+    NOT_RUN = "not-run"
+    HARNESS_ERROR = "harness-error"
+    NOT_APPLICABLE = "not-applicable"
+
+
+class Level(StrEnum):
+    """The keyword of a requirement; STATED is declarative text that a peer depends on."""
+
+    MUST = "MUST"
+    MUST_NOT = "MUST NOT"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+    STATED = "STATED"
+
+
+CONTRADICTED: dict[Level, Verdict] = {
+    Level.MUST: Verdict.FAIL,
+    Level.MUST_NOT: Verdict.FAIL,
+    Level.STATED: Verdict.FAIL,
+    Level.SHOULD: Verdict.ADVISE,
+    Level.MAY: Verdict.PASS_NONSTRICT,
+}
+"""The verdict that contradicting evidence leads to, by the level of the clause."""
+
+SEVERITY: tuple[Level, ...] = (
+    Level.MUST,
+    Level.MUST_NOT,
+    Level.STATED,
+    Level.SHOULD,
+    Level.MAY,
+)
+"""Levels from the one that binds most to the one that binds least."""
+
+
+class Reason(StrEnum):
+    """Why a case did not pass."""
+
+    NO_EVENT = "timeout.no-event"
+    NO_EVIDENCE = "evidence.absent"
+    ORDER_LAYERS = "order.layers"
+    ORDER_OBJECTS = "order.objects"
+    ORDER_MANIFEST = "order.manifest-late"
+    MARK_GROUP = "mark.end-of-group"
+    MARK_TRACK = "mark.end-of-track"
+    NAMESPACE_SHAPE = "namespace.shape"
+    NAMESPACE_LEAKED = "namespace.leaked"
+    NAMESPACE_ABSENT = "namespace.absent"
+    OBJECT_MISSING = "object.missing"
+    OBJECT_DUPLICATE = "object.duplicate"
+    OBJECT_CHANGED = "object.changed"
+    OBJECT_UNEXPECTED = "object.unexpected"
+    OBJECT_SUBGROUP = "object.subgroup"
+    PAYLOAD_DIGEST = "payload.digest-mismatch"
+    PAYLOAD_FIELD = "payload.field-mismatch"
+    PAYLOAD_LENGTH = "payload.length-mismatch"
+    PRIORITY = "priority.not-derived"
+    PROPERTY_FORBIDDEN = "property.forbidden"
+    PROPERTY_ABSENT = "property.absent"
+    MANIFEST_SHAPE = "manifest.shape"
+    MANIFEST_INCONSISTENT = "manifest.inconsistent"
+    MANIFEST_VERSIONS = "manifest.versions"
+    REQUEST_SHAPE = "request.shape"
+    REQUEST_ORDER = "request.order"
+    REQUEST_REFUSED = "request.wrongly-refused"
+    REQUEST_CODE = "request.wrong-code"
+    AUTH_LEAKED = "authorisation.leaked"
+    UPSTREAM_REPEATED = "relay.asked-upstream-again"
+    USED_BAD_OBJECT = "consumer.used-bad-object"
+    DROPPED_GOOD_OBJECT = "consumer.dropped-good-object"
+    USED_BAD_PUBLICATION = "consumer.used-bad-publication"
+    MIXED_PUBLICATIONS = "consumer.mixed-publications"
+    TENSORS = "consumer.wrong-tensors"
+    CLOSE_UNEXPECTED = "close.unexpected"
+    VERSION = "version.mismatch"
+    PEER_EXITED = "peer.exited"
+    SETUP_FAILED = "setup.failed"
+    TWIN_FAILED = "twin.failed"
+    UNSUPPORTED = "feature.unsupported"
+    HARNESS = "harness.internal"
+
+
+REASONS: dict[Reason, str] = {
+    Reason.NO_EVENT: "an awaited event did not come within its time",
+    Reason.NO_EVIDENCE: "nothing that was seen speaks about the clause",
+    Reason.ORDER_LAYERS: "an Object of a later layer came before the end of an earlier one",
+    Reason.ORDER_OBJECTS: "Objects of a Group did not come in ascending order",
+    Reason.ORDER_MANIFEST: "data came clearly before the first manifest",
+    Reason.MARK_GROUP: "End of Group is absent or at a wrong Location",
+    Reason.MARK_TRACK: "End of Track is absent or at a wrong Location",
+    Reason.NAMESPACE_SHAPE: "a namespace has not the five fields that it needs",
+    Reason.NAMESPACE_LEAKED: "a namespace was shown to someone who did not ask for it or may not",
+    Reason.NAMESPACE_ABSENT: "a namespace that matches was not shown",
+    Reason.OBJECT_MISSING: "an Object that exists was not delivered",
+    Reason.OBJECT_DUPLICATE: "an Object was delivered twice to one request",
+    Reason.OBJECT_CHANGED: "one Location has two different contents",
+    Reason.OBJECT_UNEXPECTED: "an Object outside of what was asked or can exist was delivered",
+    Reason.OBJECT_SUBGROUP: "an Object is in another Subgroup than 0",
+    Reason.PAYLOAD_DIGEST: "Data Digest is not the SHA-256 of Data",
+    Reason.PAYLOAD_FIELD: "a field of the payload header has a wrong value",
+    Reason.PAYLOAD_LENGTH: "header and Data Length do not account for the payload",
+    Reason.PRIORITY: "Publisher Priority is not what the layer gives",
+    Reason.PROPERTY_FORBIDDEN: "a property is set that must not be",
+    Reason.PROPERTY_ABSENT: "a property that is wanted is not set",
+    Reason.MANIFEST_SHAPE: "a manifest is not the JSON object that it must be",
+    Reason.MANIFEST_INCONSISTENT: "a manifest contradicts the namespace or the Objects",
+    Reason.MANIFEST_VERSIONS: "manifest versions are not numbered or frequent as they must be",
+    Reason.REQUEST_SHAPE: "a request does not carry what the procedure says",
+    Reason.REQUEST_ORDER: "requests came in another order than the procedure says",
+    Reason.REQUEST_REFUSED: "a request that is allowed was refused",
+    Reason.REQUEST_CODE: "a request was refused with another code than the rule gives",
+    Reason.AUTH_LEAKED: "someone without authorisation got an answer or content",
+    Reason.UPSTREAM_REPEATED: "what was in the cache was asked of the publisher again",
+    Reason.USED_BAD_OBJECT: "an Object that fails a check was used",
+    Reason.DROPPED_GOOD_OBJECT: "an Object that passes every check was not used",
+    Reason.USED_BAD_PUBLICATION: "a publication that must be discarded was used",
+    Reason.MIXED_PUBLICATIONS: "Objects of two publications were combined without both promises",
+    Reason.TENSORS: "the tensors that came out differ from those that were published",
+    Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
+    Reason.VERSION: "another draft than the one under test was negotiated",
+    Reason.PEER_EXITED: "the peer ended before its work did",
+    Reason.SETUP_FAILED: "a step before the judged behaviour failed",
+    Reason.TWIN_FAILED: "the same steps without the illegal one fail too",
+    Reason.UNSUPPORTED: "the peer says that it lacks an optional feature",
+    Reason.HARNESS: "the harness or its environment is at fault",
+}
+
+
+class ExitCode(IntEnum):
+    """What a command tells the shell."""
+
+    PASS = 0
+    FAIL = 1
+    ERROR = 2
+    INCOMPLETE = 3
+
+
+INCOMPLETE: frozenset[Verdict] = frozenset({Verdict.INCONCLUSIVE, Verdict.BLOCKED, Verdict.NOT_RUN})
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
+    """The exit code of a run: a proven failure outweighs a harness error, that an open case."""
+    seen = set(verdicts)
+    if Verdict.FAIL in seen:
+        return ExitCode.FAIL
+    if Verdict.HARNESS_ERROR in seen:
+        return ExitCode.ERROR
+    if seen & INCOMPLETE:
+        return ExitCode.INCOMPLETE
+    return ExitCode.PASS
