@@ -103,9 +103,7 @@ class LocalProtocolError(ProtocolError):
 class RemoteProtocolError(ProtocolError):
     """The peer broke the rule: the session closes with `code` (MOQT-22 §12.2)."""
 
-    def __init__(
-        self, reason: str, code: SessionError = SessionError.PROTOCOL_VIOLATION
-    ) -> None:
+    def __init__(self, reason: str, code: SessionError = SessionError.PROTOCOL_VIOLATION) -> None:
         super().__init__(reason)
         self.code = code
 
@@ -117,3 +115,15 @@ class RequestRefused(ProtocolError):
         super().__init__(reason)
         self.code = code
         self.retry_interval = retry_interval
+
+
+class ObjectTooLarge(ProtocolError):
+    """An Object of a stream is larger than we hold: the stream is stopped, the session goes on.
+
+    `location` is (Group ID, Object ID); `size` counts Properties and payload in octets.
+    """
+
+    def __init__(self, location: tuple[int, int], size: int, limit: int) -> None:
+        super().__init__(f"Object {tuple(location)} has {size} octets, more than {limit}")
+        self.location = location
+        self.size = size

@@ -42,6 +42,21 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectHeader:
+    """What a stream says of an Object before its payload, `payload_length` octets, is here.
+
+    `priority` None: the track's default applies.
+    """
+
+    location: Location
+    subgroup: int | None
+    priority: int | None
+    status: ObjectStatus
+    properties: bytes
+    payload_length: int
+
+
+@dataclass(frozen=True, slots=True)
 class RangeMarker:
     """End of Range: everything after the last item, up to and including `end`, is `kind`."""
 
