@@ -1,0 +1,1 @@
+"""The role programs: one click command per module, imported only when it is called."""
