@@ -20,15 +20,16 @@ def check_schema(
 ) -> None:
     """Check `value` (the whole document by default), which stands at `where`, by `schema`.
 
-    Raises DataError for the error that comes first in the file.
+    Raises DataError for the error that comes first in the file; a missing key comes last, because
+    an unknown one is often the same key misspelt.
     """
     subject = document.data if not where else value
     errors = [
-        _explain(document, where, error)
+        (error.validator == "required", _explain(document, where, error))
         for error in Draft202012Validator(schema).iter_errors(subject)
     ]
     if errors:
-        raise min(errors, key=lambda error: error.line)
+        raise min(errors, key=lambda entry: (entry[0], entry[1].line))[1]
 
 
 def _explain(document: Document, where: tuple[Step, ...], error: ValidationError) -> DataError:

@@ -222,7 +222,7 @@ NODE: Schema = {
     "required": ["kind"],
     "properties": {
         "kind": {"enum": ["scripted", "publisher"]},
-        "token": {"enum": ["scope", "other-scope", "consumer-only", "none"]},
+        "token": {"enum": ["scope", "other-scope", "none"]},
     },
 }
 

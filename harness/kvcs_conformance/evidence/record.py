@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ _SEPARATOR = "\x1e"
 
 
 class Recorder:
-    """The event log of one node, in memory until `write`.
+    """The event log of one node, in memory.
 
     `clock` gives seconds on the run's clock. Records are what the judge will read, so a wait for
     an event looks at the same values as the judge does.
@@ -38,27 +38,30 @@ class Recorder:
         event = {key: _value(value) for key, value in values.items() if key != "payload"}
         if name.startswith("moqt:object"):
             event["payload"] = _payload(values)
-        self.records.append(Record(self.node, len(self.records), self._clock(), name, event))
+        self.records.append(
+            Record(self.node, len(self.records), round(self._clock(), 6), name, event)
+        )
 
-    def write(self, path: Path, title: str) -> None:
-        """Write the log as a qlog JSON text sequence (RFC 7464)."""
-        header = {
-            "file_schema": "urn:ietf:params:qlog:file:sequential",
-            "serialization_format": "application/qlog+json-seq",
-            "title": title,
-            "trace": {
-                "common_fields": {"time_format": "relative_to_epoch"},
-                "vantage_point": {"name": self.node, "type": "unknown"},
-                "event_schemas": ["urn:kvcs-conformance:moqt:1", "urn:kvcs-conformance:kvcs:1"],
-            },
-        }
-        lines: list[dict[str, Any]] = [header]
-        lines += [
-            {"time": round(record.time * 1000, 3), "name": record.name, "data": record.data}
-            for record in self.records
-        ]
-        text = "".join(f"{_SEPARATOR}{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-        write_atomically(path, text)
+
+def write_log(path: Path, node: str, records: Sequence[Record], title: str) -> None:
+    """Write one node's log as a qlog JSON text sequence (RFC 7464)."""
+    header = {
+        "file_schema": "urn:ietf:params:qlog:file:sequential",
+        "serialization_format": "application/qlog+json-seq",
+        "title": title,
+        "trace": {
+            "common_fields": {"time_format": "relative_to_epoch"},
+            "vantage_point": {"name": node, "type": "unknown"},
+            "event_schemas": ["urn:kvcs-conformance:moqt:1", "urn:kvcs-conformance:kvcs:1"],
+        },
+    }
+    lines: list[dict[str, Any]] = [header]
+    lines += [
+        {"time": round(record.time * 1000, 3), "name": record.name, "data": record.data}
+        for record in records
+    ]
+    text = "".join(f"{_SEPARATOR}{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
+    write_atomically(path, text)
 
 
 def _payload(values: Mapping[str, object]) -> dict[str, object]:

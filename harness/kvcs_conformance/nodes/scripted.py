@@ -97,7 +97,9 @@ class ScriptedNode:
         else:
             from moqt.wire.errors import RequestErrorCode
 
-            session.refuse(request, RequestErrorCode.NOT_SUPPORTED, "a scripted node serves nothing")
+            session.refuse(
+                request, RequestErrorCode.NOT_SUPPORTED, "a scripted node serves nothing"
+            )
 
     def _answered(self, request: Request, response: object) -> None:
         self._keep("kvcs:answered", request, response=response)
@@ -107,9 +109,7 @@ class ScriptedNode:
 
     def _keep(self, name: str, request: Request, **values: Any) -> None:
         label, track = self._requests.get(request, ("", ""))
-        self.recorder.trace(
-            name, {"label": label, "track": track, "request": request.id, **values}
-        )
+        self.recorder.trace(name, {"label": label, "track": track, "request": request.id, **values})
 
     # What steps call.
 
@@ -135,10 +135,10 @@ class ScriptedNode:
         name = _name(namespace, track)
         self.ask(label, "SUBSCRIBE", track, lambda session: session.subscribe(name, parameters))
 
-    def fetch(self, label: str, namespace: Sequence[bytes], track: str, first: int, last: int) -> None:
-        wanted = LocationFilter(
-            LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first
-        )
+    def fetch(
+        self, label: str, namespace: Sequence[bytes], track: str, first: int, last: int
+    ) -> None:
+        wanted = LocationFilter(LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first)
         parameters = Parameters(
             authorization_tokens=self._tokens, location_filter=wanted, group_order=_ASCENDING
         )

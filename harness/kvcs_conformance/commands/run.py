@@ -1,0 +1,68 @@
+"""`kvcs run`: run cases, show a table, write the result and its evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kvcs_conformance import catalogue as catalogues
+from kvcs_conformance.cases import load_cases, select
+
+
+@click.command()
+@click.argument("selectors", nargs=-1)
+@click.option(
+    "--link",
+    type=click.Choice(["memory", "quic"]),
+    default="memory",
+    show_default=True,
+    help="What lies between the nodes: a simulated network, or QUIC on loopback.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write results.json and the evidence into this folder.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all data."
+)
+@click.option(
+    "--main-job",
+    is_flag=True,
+    help="First carry a real KV cache through two relays to two consumers, then run the cases.",
+)
+def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main_job: bool) -> int:
+    """Run the cases that SELECTORS name (default: all) against the reference.
+
+    A selector is a glob over case ids ('relay/*'), a role, or a requirement id.
+
+    Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
+    """
+    from kvcs_conformance.evidence.files import make_folder
+    from kvcs_conformance.report import results
+    from kvcs_conformance.report.table import print_results
+    from kvcs_conformance.runner import run_case, save
+    from kvcs_conformance.verdicts import ExitCode, exit_code
+
+    catalogue = catalogues.load()
+    cases = select(load_cases(catalogue), selectors)
+    if out is not None:
+        make_folder(out)
+    job = ExitCode.PASS
+    if main_job:
+        from kvcs_conformance.mainjob import main_job as carry
+
+        job = ExitCode(carry(out))
+    outcomes = []
+    for case in cases:
+        outcome = run_case(case, catalogue, link=link, seed=seed)
+        if out is not None:
+            save(outcome, out)
+        outcomes.append(outcome)
+    result = results.results(outcomes, catalogue, link=link, seed=seed)
+    if out is not None:
+        results.write(out, result)
+    print_results(result)
+    code = exit_code(outcome.assessment.verdict for outcome in outcomes)
+    return int(job or code)

@@ -1,0 +1,5 @@
+"""Known-bad peers: the reference with one named defect each, to prove that a case can fail."""
+
+from kvcs_conformance.mutants.registry import MUTANTS, Mutant
+
+__all__ = ["MUTANTS", "Mutant"]

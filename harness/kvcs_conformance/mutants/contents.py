@@ -1,0 +1,198 @@
+"""Publishers whose payloads, properties, manifests or names are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from kvcs.manifest import Manifest
+from kvcs.names import DataTrack, TrackName
+from kvcs.payload import Header, Octets, encode_header
+from kvcs.publisher import Publisher
+from kvcs.publisher.production import SegmentProduction
+from kvcs.publisher.publication import Publication
+from moqt.wire.names import TrackNamespace
+from moqt.wire.objects import Object
+from moqt.wire.properties import encode_properties
+from moqt.wire.tokens import Token
+
+from kvcs_conformance.judge.payload import FIELDS
+from kvcs_conformance.mutants.registry import mutant
+from kvcs_conformance.verdicts import Reason
+
+_FORBIDDEN = (Reason.PROPERTY_FORBIDDEN,)
+_FIELD = (Reason.PAYLOAD_FIELD,)
+
+
+@mutant("publisher/sets-object-timeout", requires=("KVCS-6-3",), reasons=_FORBIDDEN)
+class SetsObjectTimeout(Publication):
+    """Data tracks have OBJECT_DELIVERY_TIMEOUT 2000 ms."""
+
+    def track_properties(self, track: TrackName) -> bytes:
+        return encode_properties([(0x02, 2000), (0x04, 60000)])
+
+
+@mutant("publisher/sets-subgroup-timeout", requires=("KVCS-6-4",), reasons=_FORBIDDEN)
+class SetsSubgroupTimeout(Publication):
+    """Data tracks have SUBGROUP_DELIVERY_TIMEOUT 2000 ms."""
+
+    def track_properties(self, track: TrackName) -> bytes:
+        return encode_properties([(0x04, 60000), (0x06, 2000)])
+
+
+@mutant("publisher/no-retention", requires=("KVCS-6-5",), reasons=(Reason.PROPERTY_ABSENT,))
+class NoRetention(Publication):
+    """Tracks have no MAX_CACHE_DURATION."""
+
+    def track_properties(self, track: TrackName) -> bytes:
+        return b""
+
+
+@mutant("publisher/digest-over-header", requires=("KVCS-4-14",), reasons=(Reason.PAYLOAD_DIGEST,))
+class DigestOverHeader(Publication):
+    """Data Digest covers the header (digest zeroed) and Data."""
+
+    def header_for(
+        self, part: SegmentProduction, track: DataTrack, layer: int, block: int, data: Octets
+    ) -> Header:
+        header = super().header_for(part, track, layer, block, data)
+        blank = encode_header(header._replace(digest=bytes(32)))
+        return header._replace(digest=sha256(blank + bytes(data)).digest())
+
+
+@mutant("publisher/little-endian-header", requires=("KVCS-4-1",), reasons=_FIELD)
+class LittleEndianHeader(Publication):
+    """Layer, Block Index, Token Start and Token Count are little-endian."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack) and item.payload:
+            payload = bytearray(item.payload)
+            for name in ("layer", "block", "token_start", "token_count"):
+                start, length = FIELDS[name]
+                payload[start : start + length] = payload[start : start + length][::-1]
+            item = replace(item, payload=bytes(payload))
+        super().publish(track, item)
+
+
+@mutant("publisher/layer-from-one", requires=("KVCS-4-8",), reasons=_FIELD)
+class LayerFromOne(Publication):
+    """The header counts layers from 1."""
+
+    def header_for(
+        self, part: SegmentProduction, track: DataTrack, layer: int, block: int, data: Octets
+    ) -> Header:
+        header = super().header_for(part, track, layer, block, data)
+        return header._replace(layer=layer + 1)
+
+
+@mutant("publisher/token-start-in-blocks", requires=("KVCS-4-10",), reasons=_FIELD)
+class TokenStartInBlocks(Publication):
+    """Token Start is the block's index instead of its first token's position."""
+
+    def header_for(
+        self, part: SegmentProduction, track: DataTrack, layer: int, block: int, data: Octets
+    ) -> Header:
+        header = super().header_for(part, track, layer, block, data)
+        return header._replace(token_start=part.first_block + block)
+
+
+@mutant("publisher/manifest-after-data", requires=("KVCS-6-2",), reasons=(Reason.ORDER_MANIFEST,))
+class ManifestAfterData(Publication):
+    """The first manifest comes when two layers are complete."""
+
+    def publish_manifest(self) -> None:
+        if self.segments[0].layer >= 2:
+            super().publish_manifest()
+
+    def manifest_due(self) -> bool:
+        return self.version < 0 and self.segments[0].layer >= 2
+
+
+@mutant(
+    "publisher/skips-manifest-version",
+    requires=("KVCS-5-1",),
+    reasons=(Reason.MANIFEST_VERSIONS,),
+)
+class SkipsManifestVersion(Publication):
+    """The second manifest version is Group 2."""
+
+    def publish_manifest(self) -> None:
+        if self.version == 0:
+            self.version += 1
+        super().publish_manifest()
+
+
+@mutant(
+    "publisher/manifest-of-another-model",
+    requires=("KVCS-5-16",),
+    reasons=(Reason.MANIFEST_INCONSISTENT,),
+)
+class ManifestOfAnotherModel(Publication):
+    """The manifest's descriptor says fp16 where the namespace was made from bf16."""
+
+    def manifest_for(self) -> Manifest:
+        manifest = super().manifest_for()
+        return replace(manifest, compat={**manifest.compat, "dtype": "fp16"})
+
+
+@mutant(
+    "publisher/lists-digests-of-other-track",
+    requires=("KVCS-5-9",),
+    reasons=(Reason.MANIFEST_INCONSISTENT,),
+)
+class ListsDigestsOfOtherTrack(Publication):
+    """object_digests gives the digests of k under v, and those of v under k."""
+
+    def manifest_for(self) -> Manifest:
+        manifest = super().manifest_for()
+        segments = []
+        for segment in manifest.segments:
+            digests = segment.object_digests or {}
+            names = list(digests)
+            crossed = dict(zip(names, [digests[name] for name in reversed(names)], strict=True))
+            segments.append(replace(segment, object_digests=crossed))
+        return replace(manifest, segments=tuple(segments))
+
+
+@mutant(
+    "publisher/manifest-at-start-and-end-only",
+    requires=("KVCS-5-10",),
+    reasons=(Reason.MANIFEST_VERSIONS,),
+)
+class ManifestAtStartAndEndOnly(Publication):
+    """No manifest version appears during production."""
+
+    def manifest_due(self) -> bool:
+        return False
+
+
+class _Announcing(Publisher):
+    def announce(self, namespace: TrackNamespace, tokens: Sequence[Token] = ()) -> None:
+        super().announce(self.shown(namespace), tuple(tokens))
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        """The namespace that is announced instead."""
+        return namespace
+
+
+@mutant(
+    "publisher/announces-prefix-only", requires=("KVCS-6-1",), reasons=(Reason.NAMESPACE_SHAPE,)
+)
+class AnnouncesPrefixOnly(_Announcing):
+    """The namespace is announced without the Publication ID."""
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        return namespace[:4]
+
+
+@mutant(
+    "publisher/announces-hexadecimal",
+    requires=("KVCS-3.1-4",),
+    reasons=(Reason.NAMESPACE_SHAPE,),
+)
+class AnnouncesHexadecimal(_Announcing):
+    """The fields of the announced namespace are hexadecimal text."""
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        return (namespace[0], *(field.hex().encode() for field in namespace[1:]))

@@ -1,0 +1,124 @@
+"""Publishers that produce in a wrong order, or mark the ends wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kvcs.names import DataTrack, TrackName
+from kvcs.publisher.production import SegmentProduction
+from kvcs.publisher.publication import Publication
+from moqt.wire.errors import PublishDoneCode
+from moqt.wire.names import Location
+from moqt.wire.objects import Object, ObjectStatus
+
+from kvcs_conformance.mutants.registry import mutant
+from kvcs_conformance.verdicts import Reason
+
+_ORDER = (Reason.ORDER_LAYERS,)
+
+
+@mutant("publisher/swaps-adjacent-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
+class SwapsAdjacentLayers(Publication):
+    """Layer 0 goes out behind layer 1."""
+
+    _released = False
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack) and item.location.group == 0 and not self._released:
+            self.__dict__.setdefault("held", []).append((track, item))
+        else:
+            super().publish(track, item)
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        if layer > 0:
+            super().end_group(part, track, layer)
+        if layer == 1 and track == part.tracks[-1]:
+            self._released = True
+            for held_track, item in self.__dict__.pop("held", []):
+                self.publish(held_track, item)
+            for ended in part.tracks:
+                super().end_group(part, ended, 0)
+
+
+@mutant("publisher/interleaves-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
+class InterleavesLayers(Publication):
+    """The last block of layer 0 goes out behind the first of layer 1."""
+
+    def __init__(self, *arguments: object) -> None:
+        self._held: dict[TrackName, Object] = {}
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        last = Location(0, self.segments[0].blocks - 1) if self.segments else None
+        if isinstance(track, DataTrack) and item.location == last and track not in self._held:
+            self._held[track] = item
+            return
+        super().publish(track, item)
+        if isinstance(track, DataTrack) and item.location == Location(1, 0):
+            super().publish(track, self._held[track])
+            super().end_group(self.segments[0], track, 0)
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        if layer > 0:
+            super().end_group(part, track, layer)
+
+
+@mutant("publisher/omits-end-of-group", requires=("KVCS-3.3-7",), reasons=(Reason.MARK_GROUP,))
+class OmitsEndOfGroup(Publication):
+    """No Group ends with an End of Group Object; its stream just ends."""
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        self._tracks[track].end_subgroup(layer, 0)
+
+
+@mutant("publisher/omits-end-of-track", requires=("KVCS-3.3-8",), reasons=(Reason.MARK_TRACK,))
+class OmitsEndOfTrack(Publication):
+    """The track ends with PUBLISH_DONE alone."""
+
+    def end_track(self, track: DataTrack) -> None:
+        self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
+
+
+@mutant("publisher/ends-track-a-group-late", requires=("KVCS-3.3-8",), reasons=(Reason.MARK_TRACK,))
+class EndsTrackAGroupLate(Publication):
+    """End of Track stands at {L+1, 0}, so that a Group seems to be missing."""
+
+    def end_track(self, track: DataTrack) -> None:
+        group = self.spec.layers + 1
+        end = Object(Location(group, 0), 0, 128, b"", ObjectStatus.END_OF_TRACK)
+        self.publish(track, end)
+        self._tracks[track].end_subgroup(group, 0)
+        self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
+
+
+@mutant("publisher/subgroup-per-block", requires=("KVCS-3.3-5",), reasons=(Reason.OBJECT_SUBGROUP,))
+class SubgroupPerBlock(Publication):
+    """Every Object of a Group is in a Subgroup of its own."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack) and item.location.group < self.spec.layers:
+            item = replace(item, subgroup=item.location.object)
+        super().publish(track, item)
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        super().end_group(part, track, layer)
+        for block in range(1, part.blocks + 1):
+            self._tracks[track].end_subgroup(layer, block)
+
+
+@mutant("publisher/constant-priority", requires=("KVCS-3.4-5",), reasons=(Reason.PRIORITY,))
+class ConstantPriority(Publication):
+    """All layers have priority 128."""
+
+    def priority_of(self, layer: int) -> int:
+        return 128
+
+
+@mutant("publisher/manifest-default-priority", requires=("KVCS-3.4-6",), reasons=(Reason.PRIORITY,))
+class ManifestDefaultPriority(Publication):
+    """The manifest has the default priority 128."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if not isinstance(track, DataTrack):
+            item = replace(item, priority=128)
+        super().publish(track, item)

@@ -1,0 +1,63 @@
+"""The table of mutants: what is wrong with each, and which failure must show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import TypeVar
+
+from kvcs.consumer import Consumer
+from kvcs.publisher import Publisher
+from kvcs.publisher.publication import Publication
+from moqt.relay import Relay
+
+from kvcs_conformance.stage import Peers
+from kvcs_conformance.verdicts import Reason
+
+Role = TypeVar("Role", bound=type)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One known-bad peer. `requires` are the requirements that it breaks: only cases that cite
+    one of them may fail it, and only for one of `reasons`."""
+
+    id: str
+    role: str
+    defect: str
+    requires: tuple[str, ...]
+    reasons: frozenset[Reason]
+    peers: Peers
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(
+    name: str, *, requires: tuple[str, ...], reasons: tuple[Reason, ...]
+) -> Callable[[Role], Role]:
+    """Enter a class into the table: a Publication, Publisher, Relay or Consumer with one defect,
+    which its docstring tells."""
+
+    def enter(role: Role) -> Role:
+        defect = " ".join(cleandoc(role.__doc__ or "").split())
+        peers = _peers(name, role)
+        MUTANTS[name] = Mutant(
+            name, name.split("/")[0], defect, requires, frozenset(reasons), peers
+        )
+        return role
+
+    return enter
+
+
+def _peers(name: str, role: type) -> Peers:
+    if issubclass(role, Publication):
+        publisher = type(role.__name__, (Publisher,), {"publication_class": role})
+        return Peers(name=name, publisher=publisher)
+    if issubclass(role, Publisher):
+        return Peers(name=name, publisher=role)
+    if issubclass(role, Relay):
+        return Peers(name=name, relay=role)
+    assert issubclass(role, Consumer), role
+    return Peers(name=name, consumer=role)

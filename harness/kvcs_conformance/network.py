@@ -1,0 +1,162 @@
+"""The link between the nodes of a run: simulated under virtual time, or QUIC on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kvcs_conformance.errors import SetupFailed
+
+if TYPE_CHECKING:
+    from moqt.endpoint import Endpoint
+    from moqt.session import SessionConfig
+
+Action = Callable[[], None]
+
+
+class Link(Protocol):
+    """What a stage needs of the network; all calls return when they are done."""
+
+    name: str
+
+    def now(self) -> float:
+        """Seconds since the run began."""
+
+    def serve(self, name: str, endpoint: Endpoint, config: SessionConfig) -> str:
+        """Let an endpoint listen; its URL."""
+
+    def client(self, name: str, endpoint: Endpoint) -> None:
+        """An endpoint that only connects."""
+
+    def act(self, name: str, action: Action) -> None:
+        """Let a node do something now, and let what it sent begin to move."""
+
+    def later(self, name: str, delay: float, action: Action) -> None:
+        """Let a node do something after `delay` seconds of the run's clock."""
+
+    def wait(self, until: Callable[[], bool], within: float) -> bool:
+        """Let time pass until the condition holds; False when it does not within the time."""
+
+    def close(self) -> None:
+        """End all that the run began."""
+
+
+class MemoryLink:
+    """A simulated network: the same seed gives the same run, octet for octet."""
+
+    name = "memory"
+
+    def __init__(self, seed: int = 0) -> None:
+        from moqt.drivers.memory import Network
+
+        self._network = Network(seed=seed)
+
+    def now(self) -> float:
+        return self._network.now
+
+    def serve(self, name: str, endpoint: Endpoint, config: SessionConfig) -> str:
+        self._network.listen(name, endpoint, config)
+        return f"moqt://{name}/"
+
+    def client(self, name: str, endpoint: Endpoint) -> None:
+        self._network.client(name, endpoint)
+
+    def act(self, name: str, action: Action) -> None:
+        self._network.at(self._network.now, action)
+        self._network.run(self._network.now)
+
+    def later(self, name: str, delay: float, action: Action) -> None:
+        self._network.at(self._network.now + delay, action)
+
+    def wait(self, until: Callable[[], bool], within: float) -> bool:
+        from moqt.drivers.memory import SimulationError
+
+        with contextlib.suppress(SimulationError):
+            self._network.run(until, limit=within)
+        return until()
+
+    def close(self) -> None:
+        return None
+
+
+class QuicLink:
+    """Loopback QUIC: one asyncio loop, one host per node, a throw-away certificate."""
+
+    name = "quic"
+
+    def __init__(self, seed: int = 0) -> None:
+        from moqt.drivers.quic import throwaway_certificate
+
+        self._loop = asyncio.new_event_loop()
+        self._start = self._loop.time()
+        self._hosts: dict[str, Any] = {}
+        self._certificate = throwaway_certificate()
+        self._failures: list[BaseException] = []
+
+    def now(self) -> float:
+        return self._loop.time() - self._start
+
+    def serve(self, name: str, endpoint: Endpoint, config: SessionConfig) -> str:
+        host = self._host(name, endpoint)
+        port = self._run(host.listen("127.0.0.1", 0, config, self._certificate))
+        return f"moqt://127.0.0.1:{port}/"
+
+    def client(self, name: str, endpoint: Endpoint) -> None:
+        self._host(name, endpoint)
+
+    def act(self, name: str, action: Action) -> None:
+        done = self._loop.create_future()
+
+        def call() -> None:
+            try:
+                action()
+            except Exception as error:  # handed to the step that asked for the action
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        self._hosts[name].call_soon_threadsafe(call)
+        self._loop.run_until_complete(done)
+
+    def later(self, name: str, delay: float, action: Action) -> None:
+        host = self._hosts[name]
+        self._loop.call_later(delay, host.call_soon_threadsafe, action)
+
+    def wait(self, until: Callable[[], bool], within: float) -> bool:
+        async def watch() -> bool:
+            end = self._loop.time() + within
+            while not until():
+                if self._loop.time() > end:
+                    return False
+                await asyncio.sleep(0.002)
+            return True
+
+        return self._run(watch())
+
+    def close(self) -> None:
+        for host in self._hosts.values():
+            self._run(host.close())
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    def _host(self, name: str, endpoint: Endpoint) -> Any:
+        from moqt.drivers.quic import QuicHost
+
+        host = self._hosts[name] = QuicHost(endpoint, verify=False)
+        return host
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._loop.run_until_complete(work)
+
+
+LINKS: dict[str, Callable[[int], Link]] = {"memory": MemoryLink, "quic": QuicLink}
+
+
+def make_link(name: str, seed: int) -> Link:
+    """The link of that name; SetupFailed when the system does not let it be."""
+    try:
+        return LINKS[name](seed)
+    except OSError as error:
+        raise SetupFailed(f"no {name} link: {error}") from error

@@ -1,0 +1,1 @@
+"""What is written and shown of a run; `results.json` is the source of all of it."""

@@ -1,0 +1,89 @@
+"""`results.json`: the machine-readable result of a run (schema in `reports/`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.errors import UsageError
+from kvcs_conformance.evidence.files import RESULTS, read_json, write_json
+from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.runner import Outcome
+from kvcs_conformance.verdicts import Verdict
+
+SCHEMA = 1
+MOQT_DRAFT = "22"
+_ROLES = ("publisher", "relay", "consumer")
+
+
+def results(
+    outcomes: Iterable[Outcome],
+    catalogue: Catalogue,
+    *,
+    link: str,
+    seed: int,
+    peers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The result of a run, cases in order of their ids."""
+    ordered = sorted(outcomes, key=lambda outcome: outcome.case.id)
+    counts = Counter(outcome.assessment.verdict for outcome in ordered)
+    return {
+        "schema": SCHEMA,
+        "catalogue": {
+            "kvcs": catalogue.revision,
+            "moqt": MOQT_DRAFT,
+            "sha256": catalogue.sha256,
+        },
+        "profile": "kvsp-p0",
+        "peers": {role: (peers or {}).get(role, "reference") for role in _ROLES},
+        "link": link,
+        "seed": seed,
+        "summary": {verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]},
+        "cases": [_case(outcome, link) for outcome in ordered],
+    }
+
+
+def _case(outcome: Outcome, link: str) -> dict[str, Any]:
+    case, assessment = outcome.case, outcome.assessment
+    return {
+        "id": case.id,
+        "title": case.title,
+        "sut": case.sut,
+        "requires": list(case.requires),
+        "level": case.level.value,
+        "verdict": assessment.verdict.value,
+        "reason": assessment.reason.value if assessment.reason else None,
+        "blame": assessment.blame,
+        "observed": {"draft": observed_draft(outcome.evidence), "transport": link},
+        "duration_s": round(outcome.duration, 3),
+        "evidence": f"cases/{case.id}",
+        "findings": [finding.as_json() for finding in assessment.findings],
+    }
+
+
+def observed_draft(evidence: Evidence | None) -> str | None:
+    """The draft that the sessions of our nodes negotiated, without `moqt-`; None if none came."""
+    if evidence is None:
+        return None
+    for node in evidence.logs:
+        for record in evidence.records(node, "kvcs:session"):
+            return str(record.data["alpn"]).removeprefix("moqt-")
+    return None
+
+
+def write(out: Path, result: Mapping[str, Any]) -> None:
+    """Write `results.json` whole or not at all."""
+    write_json(out / RESULTS, result)
+
+
+def read(out: Path) -> dict[str, Any]:
+    """Read the result of an earlier run; raises UsageError when the folder has none."""
+    if not (out / RESULTS).is_file():
+        raise UsageError(f"{out}: no {RESULTS} there; `kvcs run --out {out}` writes one")
+    result = read_json(out / RESULTS)
+    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
+        raise UsageError(f"{out / RESULTS}: not a result of schema {SCHEMA}")
+    return result

@@ -1,0 +1,74 @@
+"""The table of a run on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_STYLES = {
+    "pass": "green",
+    "pass-nonstrict": "yellow",
+    "advise": "yellow",
+    "fail": "bold red",
+    "harness-error": "bold magenta",
+    "killed": "green",
+    "survived": "bold red",
+    "stray": "bold red",
+}
+
+
+def print_results(result: Mapping[str, Any]) -> None:
+    """One line per case, then the counts."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("verdict", "level", "case", "why"):
+        table.add_column(heading, no_wrap=heading in ("verdict", "level"), overflow="fold")
+    for case in result["cases"]:
+        verdict = case["verdict"]
+        table.add_row(
+            Text(verdict, style=_STYLES.get(verdict, "cyan")),
+            case["level"],
+            case["id"],
+            Text(_why(case)),
+        )
+    console.print(table)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in result["summary"].items())
+    console.print(f"{len(result['cases'])} cases on {result['link']}: {counts}")
+
+
+def _why(case: Mapping[str, Any]) -> str:
+    if case["verdict"] == "pass":
+        return ""
+    findings = case["findings"]
+    told = next((f["text"] for f in findings if f["outcome"] != "upheld"), "")
+    return f"{case['reason'] or ''}: {told}".strip(": ")
+
+
+def print_matrix(matrix: Mapping[str, Any]) -> None:
+    """One line per mutant, then the counts."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("mutant", "verdict", "killed by", "defect"):
+        table.add_column(heading, overflow="fold")
+    for mutant in matrix["mutants"]:
+        verdict = mutant["verdict"]
+        table.add_row(
+            mutant["id"],
+            Text(verdict, style=_STYLES[verdict]),
+            "\n".join(mutant["killed_by"]) or "nothing",
+            Text(mutant["defect"]),
+        )
+    console.print(table)
+    summary = matrix["summary"]
+    console.print(
+        f"{summary['total']} mutants: {summary['killed']} killed, "
+        f"{summary['survived']} survived, {summary['stray']} stray"
+    )

@@ -1,0 +1,130 @@
+"""Running cases: the positive twin first, then the case, each judged from its evidence."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvcs_conformance.cases.load import Case
+from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.errors import SetupFailed, Unsupported
+from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, write_json
+from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.judge import Assessment, assess
+from kvcs_conformance.judge.findings import unseen
+from kvcs_conformance.network import make_link
+from kvcs_conformance.stage import Peers, Stage
+from kvcs_conformance.verdicts import Reason, Verdict
+
+REFERENCE = Peers()
+_GOOD = (Verdict.PASS, Verdict.PASS_NONSTRICT, Verdict.ADVISE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case with its assessment and what it rests on."""
+
+    case: Case
+    assessment: Assessment
+    evidence: Evidence | None
+    twin: Evidence | None = None
+    duration: float = 0.0
+
+
+def run_case(
+    case: Case, catalogue: Catalogue, *, link: str, seed: int = 0, peers: Peers = REFERENCE
+) -> Outcome:
+    """Run one case on one link; whatever goes wrong is in the verdict, never an exception."""
+    begun = time.perf_counter()
+    if case.only_link not in (None, link):
+        return Outcome(case, not_applicable(case), None)
+    twin = None
+    if case.twin is not None:
+        twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers)
+    evidence = None
+    if twin is None or _twin_passes(case, twin, catalogue):
+        evidence = perform(case, case.scenario, link, seed, peers)
+    return Outcome(
+        case,
+        judge_case(case, evidence, twin, catalogue),
+        evidence,
+        twin,
+        time.perf_counter() - begun,
+    )
+
+
+def not_applicable(case: Case) -> Assessment:
+    """The assessment of a case on a link that it is not for."""
+    told = unseen(f"runs on {case.only_link} only")
+    return Assessment(Verdict.NOT_APPLICABLE, None, "", (told,))
+
+
+def judge_case(
+    case: Case, evidence: Evidence | None, twin: Evidence | None, catalogue: Catalogue
+) -> Assessment:
+    """The assessment of a case from its evidence and that of its twin; a pure function."""
+    if case.twin is not None and twin is not None:
+        first = assess(twin, case.twin.judge, (), catalogue)
+        if first.verdict is Verdict.HARNESS_ERROR:
+            return first
+        if first.verdict not in _GOOD:
+            why = first.decisive.text if first.decisive else first.verdict.value
+            told = unseen(f"the positive twin does not pass: {why}", Reason.TWIN_FAILED)
+            return Assessment(
+                Verdict.BLOCKED, Reason.TWIN_FAILED, first.blame, (told, *first.findings)
+            )
+    if evidence is None:
+        return Assessment(Verdict.NOT_RUN, None, "", ())
+    return assess(evidence, case.judge, case.requires, catalogue)
+
+
+def _twin_passes(case: Case, twin: Evidence, catalogue: Catalogue) -> bool:
+    assert case.twin is not None
+    return assess(twin, case.twin.judge, (), catalogue).verdict in _GOOD
+
+
+def perform(
+    case: Case, scenario: Mapping[str, Any], link: str, seed: int, peers: Peers
+) -> Evidence:
+    """Put up the nodes, take the steps, return what was seen."""
+    wire = make_link(link, seed)
+    try:
+        stage = Stage(case, scenario, wire, seed, peers)
+        trouble: dict[str, str] | None = None
+        try:
+            stage.put_up()
+            stage.play()
+        except SetupFailed as error:
+            trouble = {"kind": "setup", "text": str(error)}
+        except Unsupported as error:
+            trouble = {"kind": "unsupported", "text": str(error)}
+        except Exception as error:  # a defect of the harness must not be charged to a peer
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+            trouble = {"kind": "harness", "text": text}
+        return stage.evidence(trouble)
+    finally:
+        wire.close()
+
+
+def save(outcome: Outcome, out: Path) -> None:
+    """Write the evidence folder of one case."""
+    folder = case_folder(out, outcome.case.id)
+    write_json(folder / CASE, outcome.case.source)
+    if outcome.evidence is not None:
+        _save_evidence(outcome.evidence, folder, outcome.case.title)
+    if outcome.twin is not None:
+        twin = case_folder(out, outcome.case.id, twin=True)
+        _save_evidence(outcome.twin, twin, f"{outcome.case.title} (positive twin)")
+
+
+def _save_evidence(evidence: Evidence, folder: Path, title: str) -> None:
+    from kvcs_conformance.evidence.record import write_log
+
+    write_json(folder / RUN, evidence.facts)
+    for node, records in evidence.logs.items():
+        write_log(folder / f"{node}{LOG_SUFFIX}", node, records, title)
