@@ -202,6 +202,19 @@ def test_wrong_streams(octets: str, name: str) -> None:
     assert [name] == [defect.name for defect in report.defects]
 
 
+@pytest.mark.parametrize(
+    ("octets", "name"),
+    [
+        ("710703 00 0c ffffffffffffffffff000200 0161", "stream"),
+        ("710703 01 023e05 0161", "malformed-track"),
+    ],
+)
+def test_what_only_the_codec_knows(octets: str, name: str) -> None:
+    """Property types beyond 2^64-1, and a gap larger than its Object ID (MOQT-22 §8.3, §12.1)."""
+    report = explain(bytes.fromhex(octets), "stream")
+    assert [name] == [defect.name for defect in report.defects]
+
+
 def test_payloads_inside_a_stream_are_checked_at_their_location() -> None:
     """An Object whose Layer is not its Group is found, in the stream's octets (KVCS-4-19)."""
     payload = v.EXAMPLE_PAYLOAD

@@ -18,6 +18,8 @@ from kvcs.names import (
     parse_namespace,
     parse_track_name,
 )
+from moqt.wire.names import decode_namespace, encode_namespace
+from moqt.wire.varint import Cursor
 
 from tests.kvcs import vectors as v
 
@@ -35,6 +37,12 @@ def test_the_example_namespace_is_read() -> None:
 def test_the_example_namespace_is_built() -> None:
     """Our fields are those of the 108 octets (KVCS-A-1, KVCS-3.1-1, KVCS-3.1-4)."""
     assert v.fields_of(v.EXAMPLE_NAMESPACE) == EXAMPLE.fields
+
+
+def test_the_example_namespace_octet_for_octet() -> None:
+    """The MOQT form of the namespace is the 108 octets, both ways (KVCS-A-1)."""
+    assert v.EXAMPLE_NAMESPACE == encode_namespace(EXAMPLE.fields)
+    assert EXAMPLE == parse_namespace(decode_namespace(Cursor(v.EXAMPLE_NAMESPACE)))
 
 
 def test_the_profile_namespace_vector() -> None:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from moqt.wire.drafts import Draft
-from moqt.wire.objects import ObjectStatus, RangeKind
+from moqt.wire.errors import RemoteProtocolError
+from moqt.wire.objects import Object, ObjectStatus, RangeKind
+from moqt.wire.properties import object_defect
+from moqt.wire.stream_decoder import FetchDecoder, SubgroupDecoder
+from moqt.wire.stream_encoder import (
+    DEFAULT_PRIORITY,
+    END_OF_GROUP,
+    FETCH_DATAGRAM,
+    FETCH_GROUP_ID,
+    FETCH_OBJECT_ID,
+    FETCH_PRIORITY,
+    FETCH_PROPERTIES,
+    FETCH_SUBGROUP_MASK,
+    FETCH_SUBGROUP_PRESENT,
+    FIRST_OBJECT,
+    PROPERTIES,
+    SUBGROUP_ID_MASK,
+    SUBGROUP_ID_PRESENT,
+)
+from moqt.wire.stream_types import StreamType
 from moqt.wire.varint import U64
 
+from kvcs.errors import Defect
 from kvcs.inspection.messages import property_name, trace_pairs
 from kvcs.inspection.payloads import explain_payload
-from kvcs.inspection.report import Report
+from kvcs.inspection.report import Report, where
 from kvcs.inspection.trace import Stop, Trace
 from kvcs.payload import MAGIC
 
-FETCH_HEADER = 0x05
-PROPERTIES = 0x01
-SUBGROUP_MODE = 0x06
-END_OF_GROUP = 0x08
-DEFAULT_PRIORITY = 0x20
-FIRST_OBJECT = 0x40
-
+_FIRST = FETCH_GROUP_ID | FETCH_OBJECT_ID | FETCH_PRIORITY
 _STATUS = {
     ObjectStatus.NORMAL: "an empty Object",
     ObjectStatus.END_OF_GROUP: "End of Group: no Object from this ID on",
@@ -40,7 +54,7 @@ def explain_stream(octets: bytes, draft: Draft) -> Report:
         kind = trace.integer(
             "Stream Type", lambda value: stream_name(value, draft) or "unknown", "#x"
         )
-        if kind == FETCH_HEADER:
+        if kind == StreamType.FETCH:
             report.kind = f"MOQT fetch stream ({draft.alpn})"
             trace.integer("Request ID", "of the FETCH, or of the request with a fill")
             report.notes.append(
@@ -54,13 +68,31 @@ def explain_stream(octets: bytes, draft: Draft) -> Report:
             what = f"{draft.alpn} has no data stream of type {kind:#x}"
             trace.stop("stream-type", "MOQT-22 §6.4.1", what, start)
     except Stop:
-        pass
+        return report
+    _ask_decoder(report, kind, draft)
     return report
+
+
+def _ask_decoder(report: Report, kind: int, draft: Draft) -> None:
+    """What the walk cannot know better than the codec: the session's rules, malformed Tracks."""
+    start = report.lines[0].end
+    decoder = FetchDecoder(draft) if kind == StreamType.FETCH else SubgroupDecoder(draft, kind)
+    place = where(start, len(report.octets))
+    try:
+        items = decoder.feed(report.octets[start:], fin=True)
+    except RemoteProtocolError as error:
+        clause = f"MOQT-22 §12.2 {error.code.name}"
+        report.defects.append(Defect("stream", clause, error.reason, place))
+        return
+    for item in items:
+        if isinstance(item, Object) and (what := object_defect(item.location, item.properties)):
+            at = f"Object {item.location.group}/{item.location.object}: {what}"
+            report.defects.append(Defect("malformed-track", "MOQT-22 §12.1", at, place))
 
 
 def stream_name(kind: int, draft: Draft) -> str | None:
     """What a stream type starts, or None when it is none."""
-    if kind == FETCH_HEADER:
+    if kind == StreamType.FETCH:
         return "FETCH_HEADER"
     return f"SUBGROUP_HEADER: {_header_flags(kind)}" if kind in draft.subgroup_types else None
 
@@ -68,7 +100,7 @@ def stream_name(kind: int, draft: Draft) -> str | None:
 def _header_flags(kind: int) -> str:
     words = [
         ("Subgroup ID 0", "Subgroup ID is the first Object ID", "Subgroup ID follows")[
-            (kind & SUBGROUP_MODE) >> 1
+            (kind & SUBGROUP_ID_MASK) >> 1
         ]
     ]
     words += ["Properties"] if kind & PROPERTIES else []
@@ -81,7 +113,7 @@ def _header_flags(kind: int) -> str:
 def _subgroup(trace: Trace, kind: int) -> None:
     trace.integer("Track Alias", "which Track; SUBSCRIBE_OK or PUBLISH tells")
     group = trace.integer("Group ID", "the layer, in a data track of KVCS")
-    if kind & SUBGROUP_MODE == 0x04:
+    if kind & SUBGROUP_ID_MASK == SUBGROUP_ID_PRESENT:
         trace.integer("Subgroup ID")
     if not kind & DEFAULT_PRIORITY:
         trace.octet("Publisher Priority", "lower is sent first")
@@ -164,24 +196,24 @@ class _FetchStream:
             return
         if flags > 0x7F:
             trace.stop("fetch-flags", "MOQT-22 §11.4.1", f"there are no flags {flags:#x}", start)
-        if self._group is None and flags & 0x1C != 0x1C:
+        if self._group is None and flags & _FIRST != _FIRST:
             what = "the first Object spells out Group ID, Object ID and priority"
             trace.stop("fetch-first-object", "MOQT-22 §11.4.1", what, start)
-        group = self._read_group(bool(flags & 0x08))
-        if not flags & 0x40:
-            self._read_subgroup(flags & 0x03, start)
+        group = self._read_group(bool(flags & FETCH_GROUP_ID))
+        if not flags & FETCH_DATAGRAM:
+            self._read_subgroup(flags & FETCH_SUBGROUP_MASK, start)
         self._read_object(flags, group)
         if not 0 <= group <= U64 or self._object > U64:
             what = "the Location is beyond 2^64-1"
             trace.stop("object-id", "MOQT-22 §11.4.1", what, start)
         self._group = group
-        if flags & 0x10:
+        if flags & FETCH_PRIORITY:
             trace.octet("Publisher Priority", "lower is sent first")
             self._priority = True
         elif not self._priority:
             what = "the priority of an Object before is meant, there is none"
             trace.stop("fetch-priority", "MOQT-22 §11.4.1", what, start)
-        if flags & 0x20:
+        if flags & FETCH_PROPERTIES:
             _properties(trace)
         length = trace.integer("Payload Length")
         if length:
@@ -192,14 +224,16 @@ class _FetchStream:
         if kind is not None:
             return f"End of Range: Objects up to here {_RANGES[kind]}"
         words = [
-            ("Subgroup ID 0", "same Subgroup", "next Subgroup", "Subgroup ID follows")[flags & 3]
-            if not flags & 0x40
+            ("Subgroup ID 0", "same Subgroup", "next Subgroup", "Subgroup ID follows")[
+                flags & FETCH_SUBGROUP_MASK
+            ]
+            if not flags & FETCH_DATAGRAM
             else "Delivery Mode Datagram",
-            "Group ID delta" if flags & 0x08 else "same Group",
-            "Object ID delta" if flags & 0x04 else "next Object",
-            "priority" if flags & 0x10 else "same priority",
+            "Group ID delta" if flags & FETCH_GROUP_ID else "same Group",
+            "Object ID delta" if flags & FETCH_OBJECT_ID else "next Object",
+            "priority" if flags & FETCH_PRIORITY else "same priority",
         ]
-        return ", ".join([*words, "Properties"] if flags & 0x20 else words)
+        return ", ".join([*words, "Properties"] if flags & FETCH_PROPERTIES else words)
 
     def _read_group(self, present: bool) -> int:
         before = self._group
@@ -210,7 +244,7 @@ class _FetchStream:
         return delta if before is None else before + delta + 1
 
     def _read_subgroup(self, mode: int, start: int) -> None:
-        if mode == 3:
+        if mode == FETCH_SUBGROUP_PRESENT:
             self._subgroup = self._trace.integer("Subgroup ID")
         elif mode == 0:
             self._subgroup = 0
@@ -221,10 +255,10 @@ class _FetchStream:
             self._subgroup += mode - 1
 
     def _read_object(self, flags: int, group: int) -> None:
-        if not flags & 0x04:
+        if not flags & FETCH_OBJECT_ID:
             self._object += 1
             return
-        base = 0 if flags & 0x08 else self._object
+        base = 0 if flags & FETCH_GROUP_ID else self._object
         self._object = base + self._trace.integer(
             "Object ID delta", lambda delta: f"Location {group}/{base + delta}"
         )
