@@ -126,8 +126,7 @@ def join_layer(sections: Sequence[Octets], geometry: Geometry, component: Compon
     shape = (len(sections), geometry.block_tokens, geometry.kv_heads, geometry.dim(component))
     layer = np.empty(shape, DTYPES[geometry.dtype])
     for index, section in enumerate(sections):
-        # As integers: assigning floats could quieten a signalling NaN.
-        _as_integers(layer[index])[...] = _as_integers(block_array(section, geometry, component))
+        layer[index] = block_array(section, geometry, component)
     return layer.reshape(shape[0] * shape[1], *shape[2:])
 
 
@@ -170,10 +169,6 @@ def _bits(array: Array, dtype: str, what: str) -> Array:
         )
     order = ">" if array.dtype.byteorder == ">" else "<"
     return array.view(np.dtype(f"{order}u{width}")).astype(f"<u{width}", copy=False)
-
-
-def _as_integers(array: Array) -> Array:
-    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
 
 
 def _check_section(component: Component) -> None:

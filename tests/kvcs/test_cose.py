@@ -91,7 +91,8 @@ def test_what_we_sign_verifies(algorithm: Algorithm, tagged: bool, protected_kid
     key, kid = (P256, b"es") if algorithm is Algorithm.ES256 else (ED25519, b"ed")
     octets = sign(PAYLOAD, key, kid, algorithm, tagged=tagged, protected_kid=protected_kid)
     assert PAYLOAD == verify(octets, KEYS)
-    assert algorithm == read_sign1(octets).algorithm
+    message = read_sign1(octets)
+    assert (algorithm, tagged, kid) == (message.algorithm, message.tagged, message.kid)
 
 
 def test_the_algorithm_follows_from_the_key() -> None:

@@ -332,6 +332,13 @@ def test_decompression_bombs_are_refused(codec: str, bomb: bytes) -> None:
         P0.decode(codec, bomb, 8192)
 
 
+def test_a_frame_is_not_believed_about_its_size() -> None:
+    """A Zstandard header that states 2^62 octets is refused before anything is allocated (§6)."""
+    frame = bytes.fromhex("28b52ffd e0") + (2**62).to_bytes(8, "little") + bytes.fromhex("010000")
+    with pytest.raises(CodecError, match="holds 4611686018427387904 octets, a section has 8192"):
+        P0.decode("zstd", frame, 8192)
+
+
 @pytest.mark.parametrize("codec", ["zstd", "deflate"])
 def test_truncated_or_continued_data_is_refused(codec: str) -> None:
     """One frame, whole, with nothing after it (§6)."""
