@@ -284,7 +284,7 @@ def _by(entry: Mapping[str, Any]) -> str:
 
 def _prefix(namespace: tuple[bytes, ...], word: int | str) -> tuple[bytes, ...]:
     """The prefix that a `subscribe-namespace` step asks for."""
-    version, scope, *rest = namespace
+    version, scope = namespace[:2]
     if isinstance(word, int):
         return namespace[:word]
     if word == "scope-cut":

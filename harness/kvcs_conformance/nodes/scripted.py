@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moqt.session import Request, Session
 from moqt.session import events as ev
+from moqt.wire.errors import RequestErrorCode
 from moqt.wire.filters import (
     FROM_START,
     NEXT_OBJECT,
@@ -95,11 +96,7 @@ class ScriptedNode:
             self.announced.append(request.namespace)
             session.accept(request)
         else:
-            from moqt.wire.errors import RequestErrorCode
-
-            session.refuse(
-                request, RequestErrorCode.NOT_SUPPORTED, "a scripted node serves nothing"
-            )
+            session.refuse(request, RequestErrorCode.NOT_SUPPORTED, "it serves nothing")
 
     def _answered(self, request: Request, response: object) -> None:
         self._keep("kvcs:answered", request, response=response)

@@ -1,0 +1,198 @@
+"""Judge words for consumers, on hand-made evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kvcs_conformance.judge import JUDGES, Outcome
+from kvcs_conformance.verdicts import Reason
+
+from tests.harness.evidence import NAMESPACE, OTHER, Event, evidence, message, obj, report
+
+UPHELD = {(Outcome.UPHELD, None)}
+UNSEEN = {(Outcome.UNSEEN, Reason.NO_EVIDENCE)}
+DONE = report("done")
+PLACE = {"track": "k.raw.s0", "layer": 1, "block": 0}
+MINE, YOURS = NAMESPACE[4], OTHER[4]
+
+
+def found(
+    word: str, reports: list[Event], *, sent: list[Event] | None = None, **arguments: Any
+) -> set[tuple[Outcome, Reason | None]]:
+    """The outcomes and reasons of a judge word over a consumer's reports and a publisher's log."""
+    logs = {"consumer": reports, "publisher": [obj(1, 0, sent=True)] if sent is None else sent}
+    case = evidence("consumer", logs, publishers=("publisher", "second"))
+    return {(f.outcome, f.reason) for f in JUDGES[word].function(case, arguments)}
+
+
+def against(reason: Reason) -> set[tuple[Outcome, Reason | None]]:
+    return {(Outcome.CONTRADICTED, reason)}
+
+
+def accepted(publication: str = MINE, **more: Any) -> Event:
+    return report("object-accepted", **{**PLACE, "publication": publication, **more})
+
+
+def test_object_not_used() -> None:
+    """Discarded upholds; accepted, or its layer usable, contradicts; neither, or never sent, is
+    open (KVCS-4-22, KVCS-4-23)."""
+    discarded = report("object-discarded", reason="payload.digest-mismatch", **PLACE)
+    usable = report("layer-usable", layer=1)
+    word = "object-not-used"
+    assert found(word, [discarded, DONE], **PLACE) == UPHELD
+    assert found(word, [discarded], **PLACE) == UNSEEN
+    assert found(word, [DONE], **PLACE) == UNSEEN
+    used = against(Reason.USED_BAD_OBJECT)
+    assert found(word, [accepted(), DONE], **PLACE) == used
+    assert found(word, [discarded, usable, DONE], **PLACE) == used
+    assert found(word, [discarded, report("layer-usable", layer=0), DONE], **PLACE) == UPHELD
+    assert found(word, [discarded, DONE], sent=[], **PLACE) == UNSEEN
+
+
+def test_object_used() -> None:
+    """Accepted upholds; discarded, or done without it, contradicts (KVCS-4-7)."""
+    word = "object-used"
+    dropped = against(Reason.DROPPED_GOOD_OBJECT)
+    assert found(word, [accepted()], **PLACE) == UPHELD
+    assert found(word, [report("object-discarded", **PLACE)], **PLACE) == dropped
+    assert found(word, [DONE], **PLACE) == dropped
+    assert found(word, [DONE], sent=[], **PLACE) == UNSEEN
+    assert found(word, [], **PLACE) == UNSEEN
+
+
+def test_layers_usable() -> None:
+    """Exactly the layers; one too many or one too few contradicts, not done is open
+    (KVCS-7.4-2)."""
+    zero, one = report("layer-usable", layer=0), report("layer-usable", layer=1)
+    word = "layers-usable"
+    assert found(word, [zero, DONE], layers=[0]) == UPHELD
+    assert found(word, [zero, one], layers=[0]) == against(Reason.USED_BAD_OBJECT)
+    assert found(word, [zero, DONE], layers=[0, 1]) == against(Reason.DROPPED_GOOD_OBJECT)
+    assert found(word, [zero], layers=[0, 1]) == UNSEEN
+    assert found(word, [zero], layers=[0]) == UNSEEN
+
+
+def test_tensors_right() -> None:
+    """Each layer that is handed out has the digest of what was published."""
+    right = report("tensors", layer=1, sha256="01" * 32)
+    wrong = report("tensors", layer=0, sha256="02" * 32)
+    assert found("tensors-right", [right]) == UPHELD
+    assert found("tensors-right", [right, wrong]) == against(Reason.TENSORS)
+    assert found("tensors-right", []) == UNSEEN
+
+
+def test_publication_discarded() -> None:
+    """Reported discarded upholds; anything used contradicts (KVCS-5-17)."""
+    told = report("publication-discarded", publication=MINE, reason="manifest.compat-mismatch")
+    other = report("publication-discarded", publication=YOURS)
+    word = "publication-discarded"
+    assert found(word, [told, DONE]) == UPHELD
+    assert found(word, [told, report("reused-tokens", tokens=0), DONE]) == UPHELD
+    used = against(Reason.USED_BAD_PUBLICATION)
+    assert found(word, [told, report("layer-usable", layer=0), DONE]) == used
+    assert found(word, [told, report("reused-tokens", tokens=4), DONE]) == used
+    assert found(word, [other, DONE]) == UNSEEN
+    assert found(word, [told]) == UNSEEN
+
+
+def tried(*nodes: str) -> dict[str, list[Event]]:
+    ask = message("Fetch", track={"name": "k.raw.s0"})
+    return {node: [ask] for node in nodes}
+
+
+def mixing(word: str, reports: list[Event], *nodes: str) -> set[tuple[Outcome, Reason | None]]:
+    case = evidence(
+        "consumer", {"consumer": reports, **tried(*nodes)}, publishers=("publisher", "second")
+    )
+    return {(f.outcome, f.reason) for f in JUDGES[word].function(case, {})}
+
+
+def test_publications_not_mixed() -> None:
+    """A usable layer from two publications contradicts, and so do two layers from two; one
+    publication tried says nothing (KVCS-7.4-3)."""
+    usable = report("layer-usable", layer=1)
+    both = ("publisher", "second")
+    word = "publications-not-mixed"
+    assert mixing(word, [accepted(), accepted(YOURS, block=1), usable], *both) == against(
+        Reason.MIXED_PUBLICATIONS
+    )
+    layers = [accepted(), usable, accepted(YOURS, layer=0), report("layer-usable", layer=0)]
+    assert mixing(word, layers, *both) == against(Reason.MIXED_PUBLICATIONS)
+    apart = [accepted(), accepted(YOURS, block=1), DONE]
+    assert mixing(word, apart, *both) == UPHELD
+    assert mixing(word, apart[:2], *both) == UNSEEN
+    assert mixing(word, apart, "publisher") == UNSEEN
+
+
+def test_publications_combined() -> None:
+    """Objects of two publications and a usable layer show that the promise was taken."""
+    usable = report("layer-usable", layer=1)
+    word = "publications-combined"
+    assert mixing(word, [accepted(), accepted(YOURS, block=1), usable], "publisher") == UPHELD
+    assert mixing(word, [accepted(), usable], "publisher") == UNSEEN
+
+
+def subscribe(track: str, **parameters: Any) -> Event:
+    return message("Subscribe", track={"name": track}, parameters=parameters)
+
+
+ABSENT = message("RequestError", sent=True, code=0x10)
+
+
+def test_manifest_cose_asked_first() -> None:
+    """manifest.cose first, manifest only behind DOES_NOT_EXIST (KVCS-7.2-4, KVCS-7.2-5)."""
+    cose, plain = subscribe("manifest.cose"), subscribe("manifest")
+    word = "manifest-cose-asked-first"
+    order = against(Reason.REQUEST_ORDER)
+    assert found(word, [], sent=[cose]) == UPHELD
+    assert found(word, [], sent=[cose, ABSENT, plain]) == UPHELD
+    assert found(word, [], sent=[plain]) == order
+    assert found(word, [], sent=[cose, plain, ABSENT]) == order
+    unauthorised = message("RequestError", sent=True, code=0x1)
+    assert found(word, [], sent=[cose, unauthorised, plain]) == order
+    assert found(word, [], sent=[]) == UNSEEN
+
+
+def test_manifest_not_asked() -> None:
+    """With authenticity required, asking for the plain manifest contradicts (KVCS-7.2-5)."""
+    word = "manifest-not-asked"
+    assert found(word, [DONE], sent=[subscribe("manifest.cose")]) == UPHELD
+    assert found(word, [DONE], sent=[subscribe("manifest")]) == against(Reason.REQUEST_ORDER)
+    assert found(word, [], sent=[]) == UNSEEN
+
+
+NEXT = {"type": "LocationFilter", "type_": 5}
+START = {"type": "LocationFilter", "type_": 2}
+
+
+def test_joins_exactly_once() -> None:
+    """Both filters must be there, as the text has them (KVCS-7.2-1, KVCS-7.2-2)."""
+    word = "joins-exactly-once"
+    shape = against(Reason.REQUEST_SHAPE)
+    fill = {"location_filter": START}
+    right = subscribe("k.raw.s0", location_filter=NEXT, fill=fill)
+    assert found(word, [], sent=[right]) == UPHELD
+    assert found(word, [], sent=[subscribe("k.raw.s0", location_filter=NEXT)]) == shape
+    assert found(word, [], sent=[subscribe("k.raw.s0", fill=fill)]) == shape
+    later = {"location_filter": {**START, "start_group": 1}}
+    wrong = subscribe("k.raw.s0", location_filter=NEXT, fill=later)
+    assert found(word, [], sent=[right, wrong]) == UPHELD | shape
+    assert found(word, [], sent=[subscribe("manifest")]) == UNSEEN
+
+
+def test_fetches_layers() -> None:
+    """LOCATION_FILTER 0x03 from {a, 0} over b-a more Groups, ascending (KVCS-7.3-1,
+    KVCS-7.3-2)."""
+    wanted = {"type": "LocationFilter", "type_": 3, "start_group": 1, "end_group_delta": 2}
+
+    def fetch(**parameters: Any) -> list[Event]:
+        return [message("Fetch", track={"name": "k.raw.s0"}, parameters=parameters)]
+
+    word, layers = "fetches-layers", [1, 3]
+    shape = against(Reason.REQUEST_SHAPE)
+    right = fetch(location_filter=wanted, group_order=1)
+    assert found(word, [], sent=right, layers=layers) == UPHELD
+    assert found(word, [], sent=fetch(location_filter=wanted), layers=layers) == shape
+    assert found(word, [], sent=fetch(group_order=1), layers=layers) == shape
+    assert found(word, [], sent=right, layers=[1, 2]) == shape
+    assert found(word, [], sent=[], layers=layers) == UNSEEN
