@@ -44,7 +44,10 @@ def canonical(descriptor: Descriptor) -> bytes:
     defects = list(_uncanonical(descriptor, "$", 0))
     if defects:
         raise refuse(DescriptorError, "no canonical form", defects)
-    return rfc8785.dumps(dict(descriptor))
+    try:
+        return rfc8785.dumps(dict(descriptor))
+    except rfc8785.CanonicalizationError as error:
+        raise DescriptorError(f"no canonical form: {error}") from None
 
 
 def _uncanonical(value: JsonValue, path: str, depth: int) -> Iterator[Defect]:

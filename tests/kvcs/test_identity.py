@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -167,6 +168,12 @@ def test_what_implementations_would_hash_differently_is_refused(value: object) -
     """Field case 26: no floats, no integer beyond 2^53-1, ASCII names only (kvsp-p0 §4)."""
     with pytest.raises(DescriptorError):
         P0.compat_id(v.p0_descriptor(extra=value))
+
+
+def test_other_mappings_than_plain_objects_are_refused() -> None:
+    """A nested read-only mapping has no canonical form; it is told, not raised through."""
+    with pytest.raises(DescriptorError, match="no canonical form"):
+        P0.compat_id(v.p0_descriptor(extra=MappingProxyType({"a": 1})))
 
 
 def test_non_ascii_member_names_are_refused() -> None:

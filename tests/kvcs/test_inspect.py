@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kvcs.cose import sign
 from kvcs.errors import InputError
-from kvcs.inspection import KINDS, as_json, as_text, explain
+from kvcs.inspection import KINDS, Report, as_json, as_text, explain
 from kvcs.inspection.detect import detect
 from kvcs.inspection.report import printable
 from kvcs.names import Component, DataTrack
@@ -60,6 +60,12 @@ def run(*words: str, octets: bytes = b"") -> Result:
 def fields(octets: bytes, kind: str | None = None) -> dict[str, str]:
     """Field names and values of the explanation."""
     return {line.name: line.value for line in explain(octets, kind).lines}
+
+
+def marked(report: Report) -> list[str]:
+    """Names of the lines that a defect lies in."""
+    pairs = zip(report.lines, report.wrong_lines(), strict=True)
+    return [line.name for line, wrong in pairs if wrong]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +227,7 @@ def test_payloads_inside_a_stream_are_checked_at_their_location() -> None:
     stream = bytes.fromhex("700701 01") + bytes([len(payload)]) + payload
     report = explain(stream)
     assert [("layer-mismatch", "octets 13..16")] == [(d.name, d.where) for d in report.defects]
-    assert ["Layer"] == [line.name for line in report.lines if report.is_wrong(line)]
+    assert ["Layer"] == marked(report)
 
 
 def test_the_example_payload() -> None:
@@ -308,9 +314,7 @@ def test_a_wrong_manifest_marks_its_member() -> None:
     """The path of the defect is the line that is marked (KVCS-5-6)."""
     document = json.dumps(v.EXAMPLE_MANIFEST).replace('"complete": false', '"complete": 0')
     report = explain(document.encode())
-    assert ["$.segments[1].complete"] == [
-        line.name for line in report.lines if report.is_wrong(line)
-    ]
+    assert ["$.segments[1].complete"] == marked(report)
 
 
 def test_a_signed_manifest_is_verified_with_a_key(tmp_path: Path) -> None:

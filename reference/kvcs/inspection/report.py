@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
@@ -61,18 +62,24 @@ class Report:
                 )
             )
         self.defects += [shifted(defect, offset) for defect in other.defects]
-        self.notes += other.notes
+        self.notes += [note for note in other.notes if note not in self.notes]
 
-    def is_wrong(self, line: Line) -> bool:
-        """Whether a defect lies in the octets of this line, or names its path."""
-        for defect in self.defects:
-            start, end = _range_of(defect)
-            if end == 0:
-                if defect.where == line.name:
-                    return True
-            elif max(start, line.start) < min(end, line.end):
-                return True
-        return False
+    def wrong_lines(self) -> list[bool]:
+        """For each line, whether a defect lies in its octets or names its path."""
+        paths = {defect.where for defect in self.defects}
+        spans: list[list[int]] = []
+        for start, end in sorted(_range_of(defect) for defect in self.defects):
+            if spans and start <= spans[-1][1]:
+                spans[-1][1] = max(end, spans[-1][1])
+            else:
+                spans.append([start, end])
+        ends = [end for _, end in spans]
+        return [line.name in paths or _overlaps(line, spans, ends) for line in self.lines]
+
+
+def _overlaps(line: Line, spans: list[list[int]], ends: list[int]) -> bool:
+    first = bisect_right(ends, line.start)
+    return line.end > line.start and first < len(spans) and spans[first][0] < line.end
 
 
 def where(start: int, end: int) -> str:
@@ -114,7 +121,7 @@ def as_json(report: Report) -> dict[str, object]:
                 "value": line.value,
                 "meaning": line.meaning,
                 "depth": line.depth,
-                "wrong": report.is_wrong(line),
+                "wrong": wrong,
             }
             | (
                 {
@@ -125,7 +132,7 @@ def as_json(report: Report) -> dict[str, object]:
                 if line.end > line.start
                 else {}
             )
-            for line in report.lines
+            for line, wrong in zip(report.lines, report.wrong_lines(), strict=True)
         ],
         "defects": [
             {
@@ -171,8 +178,8 @@ def as_text(report: Report) -> str:
 
 
 def _rows(report: Report) -> Iterator[tuple[str, str, str, str, str, str]]:
-    for line in report.lines:
-        mark = "!" if report.is_wrong(line) else ""
+    for line, wrong in zip(report.lines, report.wrong_lines(), strict=True):
+        mark = "!" if wrong else ""
         name = printable("  " * line.depth + line.name)
         pieces = list(_hex_rows(report.octets, line))
         offset, octets = pieces[0] if pieces else ("", "")
