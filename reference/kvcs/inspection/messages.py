@@ -116,7 +116,6 @@ def _trace_message(trace: Trace, draft: Draft) -> None:
     if layout is None:
         what = f"{draft.alpn} has no message of type {kind:#x}"
         trace.stop("message-type", "MOQT-22 §9", what, start)
-        return
     place = trace.offset
     length = trace.short("Message Length", "octets of the body")
     if length > trace.left:
@@ -207,7 +206,6 @@ def _trace_parameters(trace: Trace, draft: Draft, count: int | None) -> None:
         if spec is None:
             what = f"parameter {kind:#x} is unknown and cannot be skipped"
             trace.stop("parameter-type", "MOQT-22 §9.20.1", what, start)
-            return
         with trace.deeper():
             _trace_parameter(trace, kind, spec, draft)
         done += 1
@@ -257,7 +255,6 @@ def _trace_location_filter(trace: Trace, draft: Draft) -> None:
     if kind is None:
         what = f"{draft.alpn} has no such Location Filter Type"
         trace.stop("location-filter-type", "MOQT-22 §9.20.9", what, start)
-        return
     for field in draft.location_filter_fields[kind]:
         trace.integer(field.replace("_", " ").title().replace(" ", ""))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from moqt.wire.errors import NeedMore
 from moqt.wire.varint import Cursor
@@ -90,7 +90,9 @@ class Trace:
         stop = self.offset if end is None else end
         self.report.defects.append(Defect(name, clause, what, where(start, stop)))
 
-    def stop(self, name: str, clause: str, what: str, start: int, end: int | None = None) -> None:
+    def stop(
+        self, name: str, clause: str, what: str, start: int, end: int | None = None
+    ) -> NoReturn:
         """Write down a defect after which nothing can be read; always raises Stop."""
         self.wrong(name, clause, what, start, end)
         raise Stop
@@ -103,7 +105,6 @@ class Trace:
             self.stop(
                 "truncated", "MOQT-22 §8", f"the octets end before {name} does", start, self._end
             )
-            raise AssertionError from None
         self._add(
             name,
             format(value, form),
