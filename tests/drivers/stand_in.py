@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from moqt.session.transport import Transport
 from moqt.wire.messages import SetupOptions
@@ -27,7 +28,9 @@ class StandInConfig:
 
 @dataclass
 class StandInSession:
-    """Every call of the driver becomes an event (name, *arguments)."""
+    """Every call of the driver becomes an event (name, *arguments); `on_call` hears of each."""
+
+    on_call: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
     is_client: bool
     transport: Transport
@@ -50,6 +53,7 @@ class StandInSession:
         self.now = now
         self.events.append(event)
         self.told.append(event)
+        self.on_call()
 
     def start(self, now: float) -> None:
         self._tell(now, "start")
@@ -86,6 +90,7 @@ class StandInSession:
         self.writable_calls += 1
         for stream_id in list(self.unsent):
             self._write(stream_id)
+        self.on_call()
 
     def send_all(self, stream_id: int, data: bytes) -> None:
         """Write `data` and FIN as far as there is room, the rest when there is more."""

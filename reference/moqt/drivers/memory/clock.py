@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
-STEPS_AT_ONE_INSTANT = 100_000
+STEPS_AT_ONE_INSTANT = 10_000
 
 
 class SimulationError(Exception):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from moqt.endpoint import Endpoint
     from moqt.session import Session, SessionConfig
 
-ROUNDS = 100_000
+ROUNDS = 10_000
 """Rounds of events at one instant after which a node counts as looping."""
 
 

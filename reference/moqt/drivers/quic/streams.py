@@ -1,0 +1,177 @@
+"""aioquic's streams, with halves that tell their connection when they have something to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, SupportsIndex
+
+from aioquic.quic.packet import QuicStreamFrame
+from aioquic.quic.packet_builder import QuicDeliveryState
+from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
+
+PRIVATE: dict[type, tuple[str, ...]] = {
+    QuicStreamSender: ("get_frame", "on_data_delivery", "on_reset_delivery", "reset", "write"),
+    QuicStreamReceiver: ("on_stop_sending_delivery", "stop"),
+}
+
+
+class StreamOwner(Protocol):
+    """What the halves of a stream need of their connection."""
+
+    buffered: int
+    unsent: int
+    unfinished: dict[int, None]
+
+    def activate(self, stream: Stream, *, urgent: bool = False) -> None:
+        """Let the stream take part in the next packets."""
+
+
+class Stream(QuicStream):
+    """A QuicStream as `StreamTable` leaves it: aioquic makes it, its halves are ours."""
+
+    stream_id: int
+    sender: StreamSender
+    receiver: StreamReceiver
+
+
+class StreamSender(QuicStreamSender):
+    """The sending half of a stream, which counts for its connection what it buffers."""
+
+    def __init__(self, connection: StreamOwner, stream: Stream) -> None:
+        super().__init__(stream.stream_id, writable=not stream.sender.is_finished)
+        self.queued = False
+        self._connection = connection
+        self._stream = stream
+
+    def write(self, data: bytes | memoryview, end_stream: bool = False) -> None:
+        super().write(data, end_stream)  # type: ignore[arg-type]
+        self._connection.buffered += len(data)
+        self._connection.unsent += len(data)
+        self._connection.unfinished[self._stream.stream_id] = None
+        self._connection.activate(self._stream)
+
+    def get_frame(self, max_size: int, max_offset: int | None = None) -> QuicStreamFrame | None:
+        highest = self.highest_offset
+        frame = super().get_frame(max_size, max_offset)
+        self._connection.unsent -= self.highest_offset - highest
+        if not self._pending_eof and not len(self._pending):
+            self.buffer_is_empty = True
+        return frame
+
+    def reset(self, error_code: int) -> None:
+        if self._reset_error_code is not None or self.is_finished:
+            return
+        # Octets that wait for an acknowledgement are not sent again: RESET_STREAM is.
+        super().reset(error_code)
+        self._connection.buffered -= len(self._buffer)
+        self._connection.unsent -= self._buffer_stop - self.highest_offset
+        self._buffer = bytearray()
+        self._connection.unfinished[self._stream.stream_id] = None
+        self._connection.activate(self._stream)
+
+    def on_data_delivery(
+        self, delivery: QuicDeliveryState, start: int, stop: int, fin: bool
+    ) -> None:
+        before = self._buffer_start
+        super().on_data_delivery(delivery, start, stop, fin)
+        if self._reset_error_code is not None:
+            return
+        self._connection.buffered -= self._buffer_start - before
+        if delivery != QuicDeliveryState.ACKED:
+            self._connection.activate(self._stream, urgent=True)
+        elif self.is_finished or (
+            self._buffer_fin is None and self._buffer_start == self._buffer_stop
+        ):
+            self._delivered()
+
+    def on_reset_delivery(self, delivery: QuicDeliveryState) -> None:
+        super().on_reset_delivery(delivery)
+        if self.is_finished:
+            self._delivered()
+        else:
+            self._connection.activate(self._stream, urgent=True)
+
+    def _delivered(self) -> None:
+        self._connection.unfinished.pop(self._stream.stream_id, None)
+        if self._stream.is_finished:
+            self._connection.activate(self._stream)
+
+    @property
+    def ended(self) -> bool:
+        """Whether FIN or a reset was written."""
+        return (
+            self.is_finished or self._buffer_fin is not None or self._reset_error_code is not None
+        )
+
+    def has_work(self) -> bool:
+        """Whether a packet could carry something of this stream."""
+        return (
+            self.reset_pending
+            or not self.buffer_is_empty
+            or self._stream.receiver.stop_pending
+            or self._stream.is_finished
+        )
+
+    def is_stream_blocked(self) -> bool:
+        """Whether only the peer's credit for this stream lets it go on."""
+        return (
+            not self.reset_pending
+            and not self._stream.receiver.stop_pending
+            and len(self._pending) > 0
+            and self.next_offset >= self._stream.max_stream_data_remote
+        )
+
+
+class StreamReceiver(QuicStreamReceiver):
+    """The receiving half of a stream, which tells when STOP_SENDING is to be sent."""
+
+    def __init__(self, connection: StreamOwner, stream: Stream) -> None:
+        super().__init__(stream.stream_id, readable=not stream.receiver.is_finished)
+        self._connection = connection
+        self._stream = stream
+
+    def stop(self, error_code: int = 0) -> None:
+        super().stop(error_code)
+        self._connection.activate(self._stream)
+
+    def on_stop_sending_delivery(self, delivery: QuicDeliveryState) -> None:
+        super().on_stop_sending_delivery(delivery)
+        if self.stop_pending:
+            self._connection.activate(self._stream)
+
+
+class Front(list[Stream]):
+    """The streams that aioquic fills a packet from."""
+
+    def append(self, stream: Stream) -> None:
+        """aioquic adds every new stream; here one enters when it has something to send."""
+
+    def extend(self, served: Iterable[Stream]) -> None:
+        """aioquic puts a served stream last; here it goes on until it is done."""
+        for stream in served:
+            stream.sender.queued = stream.sender.has_work()
+            if stream.sender.queued:
+                self.insert(0, stream)
+
+
+class StreamTable(dict[int, Stream]):
+    """Streams by ID; `values` is what aioquic looks through for credit to grant."""
+
+    def __init__(self, connection: StreamOwner) -> None:
+        super().__init__()
+        self._connection = connection
+        self.credit_due: dict[int, Stream] = {}
+
+    def __setitem__(self, stream_id: int, stream: Stream) -> None:
+        stream.sender = StreamSender(self._connection, stream)
+        stream.receiver = StreamReceiver(self._connection, stream)
+        super().__setitem__(stream_id, stream)
+
+    def values(self) -> list[Stream]:  # type: ignore[override]
+        """Only the streams whose credit is to be raised."""
+        due, self.credit_due = self.credit_due, {}
+        return list(due.values())
+
+    def pop(self, stream_id: SupportsIndex, *default: Any) -> Any:
+        self.credit_due.pop(int(stream_id), None)
+        return super().pop(int(stream_id), *default)
