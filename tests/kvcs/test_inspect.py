@@ -230,6 +230,15 @@ def test_payloads_inside_a_stream_are_checked_at_their_location() -> None:
     assert ["Layer"] == marked(report)
 
 
+@pytest.mark.parametrize("header", ["700700 01 54", "0506 1c00018054"])
+def test_payloads_inside_a_stream_are_checked_against_their_track(header: str) -> None:
+    """A k payload on a v track is found in subgroup and fetch streams (KVCS-4-5)."""
+    stream = bytes.fromhex(header) + v.EXAMPLE_PAYLOAD
+    assert [] == explain(stream, track=DataTrack(Component.K, "raw", 0)).defects
+    report = explain(stream, track=DataTrack(Component.V, "raw", 0))
+    assert ["component-mismatch"] == [defect.name for defect in report.defects]
+
+
 def test_the_example_payload() -> None:
     """All fields of the example with their meaning; nothing is wrong (KVCS-A-2)."""
     report = explain(v.EXAMPLE_PAYLOAD)

@@ -41,8 +41,9 @@ def explain(
 ) -> Report:
     """The explanation of octets of `kind`, which is guessed when it is None.
 
-    `location` and `track` say where a payload came from; `keys` verify a signed manifest. Raises
-    InputError for an unknown kind and for octets whose kind cannot be guessed.
+    `location` says where a payload came from, `track` what a payload or stream belongs to; `keys`
+    verify a signed manifest. Raises InputError for an unknown kind and for octets whose kind cannot
+    be guessed.
     """
     chosen = kind or detect(octets)
     if chosen is None:
@@ -55,7 +56,7 @@ def explain(
         "manifest": lambda: explain_manifest(octets),
         "manifest.cose": lambda: explain_cose(octets, keys),
         "message": lambda: explain_messages(octets, DRAFT_22),
-        "stream": lambda: explain_stream(octets, DRAFT_22),
+        "stream": lambda: explain_stream(octets, DRAFT_22, track),
     }
     if chosen not in table:
         raise InputError(f"unknown kind {chosen[:40]!a}; known: {', '.join(KINDS)}")

@@ -30,6 +30,7 @@ from kvcs.inspection.messages import property_name, trace_pairs
 from kvcs.inspection.payloads import explain_payload
 from kvcs.inspection.report import Report, where
 from kvcs.inspection.trace import Stop, Trace
+from kvcs.names import DataTrack
 from kvcs.payload import MAGIC
 
 _FIRST = FETCH_GROUP_ID | FETCH_OBJECT_ID | FETCH_PRIORITY
@@ -45,8 +46,11 @@ _RANGES = {
 }
 
 
-def explain_stream(octets: bytes, draft: Draft) -> Report:
-    """A data stream from its first octet: header, then Objects; KVCS payloads are opened."""
+def explain_stream(octets: bytes, draft: Draft, track: DataTrack | None = None) -> Report:
+    """A data stream from its first octet: header, then Objects; KVCS payloads are opened.
+
+    `track` is the data track that the stream carries, if that is known.
+    """
     report = Report(f"MOQT data stream ({draft.alpn})", octets)
     trace = Trace(report)
     start = trace.offset
@@ -60,10 +64,10 @@ def explain_stream(octets: bytes, draft: Draft) -> Report:
             report.notes.append(
                 "Group IDs are shown in ascending order; the FETCH may ask the other"
             )
-            _FetchStream(trace, draft).objects()
+            _FetchStream(trace, draft, track).objects()
         elif kind in draft.subgroup_types:
             report.kind = f"MOQT subgroup stream ({draft.alpn})"
-            _subgroup(trace, kind)
+            _subgroup(trace, kind, track)
         else:
             what = f"{draft.alpn} has no data stream of type {kind:#x}"
             trace.stop("stream-type", "MOQT-22 §6.4.1", what, start)
@@ -110,7 +114,7 @@ def _header_flags(kind: int) -> str:
     return ", ".join(words)
 
 
-def _subgroup(trace: Trace, kind: int) -> None:
+def _subgroup(trace: Trace, kind: int, track: DataTrack | None) -> None:
     trace.integer("Track Alias", "which Track; SUBSCRIBE_OK or PUBLISH tells")
     group = trace.integer("Group ID", "the layer, in a data track of KVCS")
     if kind & SUBGROUP_ID_MASK == SUBGROUP_ID_PRESENT:
@@ -129,7 +133,7 @@ def _subgroup(trace: Trace, kind: int) -> None:
             properties = kind & PROPERTIES and _properties(trace)
             length = trace.integer("Payload Length")
             if length:
-                _payload(trace, length, (group, object_id))
+                _payload(trace, length, (group, object_id), track)
                 continue
             _status(trace, bool(properties))
 
@@ -155,7 +159,7 @@ def _properties(trace: Trace) -> int:
     return length
 
 
-def _payload(trace: Trace, length: int, location: tuple[int, int]) -> None:
+def _payload(trace: Trace, length: int, location: tuple[int, int], track: DataTrack | None) -> None:
     start = trace.offset
     if length > trace.left:
         what = f"the payload has {length} octets, {trace.left} are left"
@@ -166,14 +170,15 @@ def _payload(trace: Trace, length: int, location: tuple[int, int]) -> None:
         return
     trace.inner(length)
     trace.heading("Payload", f"{length} octets", "KVCS Object payload")
-    trace.report.include(explain_payload(payload, location), start, trace.depth + 1)
+    trace.report.include(explain_payload(payload, location, track), start, trace.depth + 1)
 
 
 class _FetchStream:
     """Objects of a fetch stream; each may refer to the one before (MOQT-22 §11.4.1)."""
 
-    def __init__(self, trace: Trace, draft: Draft) -> None:
+    def __init__(self, trace: Trace, draft: Draft, track: DataTrack | None) -> None:
         self._trace = trace
+        self._track = track
         self._markers = draft.range_markers
         self._group: int | None = None
         self._object = -1
@@ -217,7 +222,7 @@ class _FetchStream:
             _properties(trace)
         length = trace.integer("Payload Length")
         if length:
-            _payload(trace, length, (group, self._object))
+            _payload(trace, length, (group, self._object), self._track)
 
     def _flags(self, flags: int) -> str:
         kind = self._markers.get(flags)

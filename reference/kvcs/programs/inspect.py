@@ -31,7 +31,9 @@ _MAX_OCTETS = 256 * 2**20
 @click.option(
     "--at", metavar="GROUP/OBJECT", help="Location of the Object that the payload came in."
 )
-@click.option("--track", metavar="NAME", help="Track Name that the payload came in: k.raw.s0.")
+@click.option(
+    "--track", metavar="NAME", help="Track Name that the payload or stream belongs to: k.raw.s0."
+)
 @click.option(
     "--key",
     "key_files",
