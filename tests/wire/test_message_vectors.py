@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from moqt.wire import messages as m
 from moqt.wire.codec import MessageReader, encode_message
 from moqt.wire.drafts import DRAFT_22
@@ -21,7 +20,7 @@ def _subscribe(location_filter: LocationFilter) -> m.Subscribe:
     return m.Subscribe(9, VIDEO, Parameters(location_filter=location_filter))
 
 
-SETUPS = {
+SETUPS: dict[str, m.Message] = {
     "af00001901042f6d6f71041172656c61792e6578616d706c652e636f6d": m.Setup(
         m.SetupOptions(path=b"/moq", authority=b"relay.example.com")
     ),
@@ -47,7 +46,7 @@ SETUPS = {
     "af00000406100204": m.Setup(m.SetupOptions(max_filter_ranges=16, max_request_updates=4)),
 }
 
-SUBSCRIPTIONS = {
+SUBSCRIPTIONS: dict[str, m.Message] = {
     "030010 00 01046c697665 05766964656f 01 2105": m.Subscribe(
         0, VIDEO, Parameters(location_filter=NEXT_OBJECT)
     ),
@@ -106,7 +105,7 @@ SUBSCRIPTIONS = {
     ),
 }
 
-ANSWERS = {
+ANSWERS: dict[str, m.Message] = {
     "07000100": m.RequestOk(),
     "07000401090307": m.RequestOk(Parameters(largest_object=Location(3, 7))),
     "0700050108c07530": m.RequestOk(Parameters(expires=30000)),
@@ -121,7 +120,7 @@ ANSWERS = {
     "100003009388": m.Goaway(b"", 5000),
 }
 
-FETCHES = {
+FETCHES: dict[str, m.Message] = {
     "160016 06 01046c697665 05766964656f 02 21040c050309 0102": m.Fetch(
         6,
         VIDEO,
@@ -134,7 +133,7 @@ FETCHES = {
     "180004000f0900": m.FetchOk(False, Location(15, 9)),
 }
 
-DISCOVERY = {
+DISCOVERY: dict[str, m.Message] = {
     "0600080001046c69766500": m.PublishNamespace(0, LIVE),
     "06000f 00 01046c697665 01 03 05 0300616263": m.PublishNamespace(
         0, LIVE, Parameters(authorization_tokens=(Token(AliasType.USE_VALUE, None, 0, b"abc"),))
@@ -150,7 +149,7 @@ DISCOVERY = {
     "0f000c010463616d3205766964656f": m.PublishSkipped((b"cam2",), b"video"),
 }
 
-BOTH_WAYS = {**SETUPS, **SUBSCRIPTIONS, **ANSWERS, **FETCHES, **DISCOVERY}
+BOTH_WAYS: dict[str, m.Message] = {**SETUPS, **SUBSCRIPTIONS, **ANSWERS, **FETCHES, **DISCOVERY}
 
 
 def decode(octets: bytes) -> m.Message:

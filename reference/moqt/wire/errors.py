@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class SessionError(IntEnum):
@@ -120,10 +121,12 @@ class RequestRefused(ProtocolError):
 class ObjectTooLarge(ProtocolError):
     """An Object of a stream is larger than we hold: the stream is stopped, the session goes on.
 
-    `location` is (Group ID, Object ID); `size` counts Properties and payload in octets.
+    `location` is (Group ID, Object ID); `size` counts Properties and payload in octets; `items`
+    are the stream items that the same call completed before.
     """
 
     def __init__(self, location: tuple[int, int], size: int, limit: int) -> None:
         super().__init__(f"Object {tuple(location)} has {size} octets, more than {limit}")
         self.location = location
         self.size = size
+        self.items: list[Any] = []

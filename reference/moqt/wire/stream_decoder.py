@@ -122,6 +122,9 @@ class StreamDecoder:
                 self._pieces.add(view[start:])
                 self._needed = max(self._needed, self._pieces.size + 1)
                 break
+            except ObjectTooLarge as error:
+                error.items = items
+                raise
         if fin and (self.pending or not self._has_header):
             raise RemoteProtocolError("a data stream ends inside a header or an Object")
         return items
