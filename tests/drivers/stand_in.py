@@ -28,9 +28,9 @@ class StandInConfig:
 
 @dataclass
 class StandInSession:
-    """Every call of the driver becomes an event (name, *arguments); `on_call` hears of each."""
+    """Every call of the driver becomes an event (name, *arguments); `hooks` hear of each."""
 
-    on_call: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+    hooks: ClassVar[list[Callable[[], None]]] = []
 
     is_client: bool
     transport: Transport
@@ -53,7 +53,8 @@ class StandInSession:
         self.now = now
         self.events.append(event)
         self.told.append(event)
-        self.on_call()
+        for hook in self.hooks:
+            hook()
 
     def start(self, now: float) -> None:
         self._tell(now, "start")
@@ -90,7 +91,8 @@ class StandInSession:
         self.writable_calls += 1
         for stream_id in list(self.unsent):
             self._write(stream_id)
-        self.on_call()
+        for hook in self.hooks:
+            hook()
 
     def send_all(self, stream_id: int, data: bytes) -> None:
         """Write `data` and FIN as far as there is room, the rest when there is more."""

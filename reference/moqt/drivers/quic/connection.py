@@ -290,6 +290,13 @@ class Connection(QuicConnection):
         self._get_or_create_stream(frame_type, stream_id)
         self._events.append(StopSendingReceived(error_code=error_code, stream_id=stream_id))
 
+    def end_log(self) -> None:
+        """Write the qlog file, if there is one, without waiting for the closing period."""
+        logger = self._configuration.quic_logger
+        if logger is not None and self._quic_logger is not None:
+            logger.end_trace(self._quic_logger)
+            self._quic_logger = None
+
     def stream_ended(self, stream_id: int) -> None:
         """The application has all of a stream that it will get: its state may go."""
         stream = self._streams.get(stream_id)

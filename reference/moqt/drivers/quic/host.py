@@ -18,6 +18,7 @@ from moqt.drivers.quic.transport import QuicTransport
 from moqt.drivers.quic.udp import Address, UdpSocket, bound_socket, connected_socket
 from moqt.drivers.sessions import SessionFactory, make_session
 from moqt.drivers.urls import MoqtUrl, client_config, parse_url
+from moqt.wire.errors import SessionError
 
 if TYPE_CHECKING:
     from moqt.endpoint import Endpoint
@@ -73,7 +74,6 @@ class QuicHost:
         session.url = url
         session.advance(now)
         transport.session = session
-        transport.handshake_deadline = now + self._options.connect_timeout
         self.wake(transport)
         task = self._loop.create_task(self._open(transport, target))
         self._connecting.add(task)
@@ -112,8 +112,7 @@ class QuicHost:
     async def close(self) -> None:
         """Close every session that is open without an error, then the sockets."""
         for transport in tuple(self._transports):
-            if transport.session is not None and not transport.ended:
-                transport.close(0, "")
+            transport.close(SessionError.NO_ERROR, "")
         self.wake()
         for task in self._connecting:
             task.cancel()
@@ -283,6 +282,7 @@ class QuicHost:
             close_patience=options.close_patience,
             keep_alive=options.idle_timeout / 3,
         )
+        transport.handshake_deadline = self.now() + options.connect_timeout
         self._transports[transport] = None
         self._idle.clear()
         return transport

@@ -254,6 +254,7 @@ class QuicTransport:
 
     def drop(self) -> None:
         """The connection is over: no datagram finds it any more."""
+        self.connection.end_log()
         if self._routes is not None:
             for connection_id in [cid for cid, other in self._routes.items() if other is self]:
                 del self._routes[connection_id]
