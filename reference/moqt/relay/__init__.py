@@ -1,1 +1,7 @@
-"""Relay: routing, aggregation and cache over sessions, without I/O (MOQT-22 §7)."""
+"""The relay: routes by namespace, aggregates, caches, and changes nothing (MOQT-22 §7)."""
+
+from moqt.relay.config import RelayConfig
+from moqt.relay.policy import BOTH_VERBS, Grant, ScopePolicy, Verb
+from moqt.relay.relay import Relay
+
+__all__ = ["BOTH_VERBS", "Grant", "Relay", "RelayConfig", "ScopePolicy", "Verb"]

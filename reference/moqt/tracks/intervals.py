@@ -7,6 +7,7 @@ of the Group", "these Groups" and "all that follows" are each one interval.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 from moqt.wire.names import Location
 
@@ -45,6 +46,10 @@ class IntervalSet:
 
     def __bool__(self) -> bool:
         return bool(self._starts)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """The intervals in order."""
+        return iter(list(zip(self._starts, self._ends, strict=True)))
 
     def __len__(self) -> int:
         """How many intervals there are."""

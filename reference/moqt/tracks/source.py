@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from moqt.session import FetchFailed, FetchState
+from moqt.session import FetchFailed, FetchItem, FetchState
 from moqt.tracks.budget import Entry
 from moqt.tracks.intervals import IntervalSet, group_end, group_start, key_of, location_of
 from moqt.tracks.store import Known, TrackStore
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, RangeKind, RangeMarker
 
-Item: TypeAlias = Object | RangeMarker | FetchState | FetchFailed
 Resolver: TypeAlias = "Callable[[StoreSource, Location, Location], None]"
 
 
@@ -23,7 +22,8 @@ class StoreSource:
     `resolve(source, start, end)` with the unknown range once it gets there; whoever resolves adds
     to the store, or calls `give_up` for what nobody can tell, `expire` when the time is over, or
     `fail`. `wake` is called when reading can go on. `passes` is the Range Filters' verdict on an
-    Object. `on_read` sees each Object that is handed out. `close` releases what is held.
+    Object. `on_read` sees each Object that is read; `on_wait` is called before WAIT, `on_close`
+    at the end, whichever way it came; `close` releases what is held.
     """
 
     def __init__(
@@ -39,6 +39,8 @@ class StoreSource:
         self.waits_at: int | None = None
         self.wake: Callable[[], None] = _nothing
         self.on_read: Callable[[Object], None] = _ignore
+        self.on_wait: Callable[[], None] = _nothing
+        self.on_close: Callable[[], None] = _nothing
         self._store = store
         self._start = key_of(start)
         self._end = key_of(end)
@@ -64,7 +66,7 @@ class StoreSource:
         """The Location that is read next."""
         return location_of(self._at)
 
-    def next_item(self) -> Item:
+    def next_item(self) -> FetchItem:
         """The next Object or marker; WAIT until `wake`; END; or why reading failed."""
         self._release()
         self._reading = True
@@ -103,7 +105,10 @@ class StoreSource:
     def close(self) -> None:
         """The reader is gone."""
         self._done = True
+        if self not in self._store.readers:
+            return
         self._store.readers.discard(self)
+        self.on_close()
         self.waits_at = None
         self._release()
         if self._arrived is not None:
@@ -122,7 +127,7 @@ class StoreSource:
         if not self._reading:
             self.wake()
 
-    def _step(self) -> Item | None:
+    def _step(self) -> FetchItem | None:
         """Look at the run that starts here: an item, or None after passing over it."""
         entry = self._take_arrived() or self._store.entry(self._at)
         if entry is not None:
@@ -147,6 +152,7 @@ class StoreSource:
             self._resolve(self, location_of(start), location_of(run_end))
             if self.waits_at is None:
                 return None
+        self.on_wait()
         return FetchState.WAIT
 
     def _hand_out(self, entry: Entry) -> Object | None:

@@ -1,0 +1,48 @@
+"""What the parts of a relay share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from moqt.relay.config import RelayConfig
+from moqt.session import Session
+from moqt.session.events import Event
+from moqt.session.timers import Timers
+from moqt.tracks import CacheBudget
+from moqt.wire.names import TrackNamespace
+from moqt.wire.tokens import Token
+
+if TYPE_CHECKING:
+    from moqt.relay.track import RelayTrack
+
+
+class Handler(Protocol):
+    """The `context` of a request in a relay: what its events are handed to."""
+
+    def handle(self, event: Event) -> None:
+        """One event of the request."""
+
+    def session_closed(self) -> None:
+        """The request's session is gone."""
+
+
+@dataclass(frozen=True)
+class RelayContext:
+    """Config, time, the common cache budget, and ways back to the relay.
+
+    `now` gives the time in seconds. `publishers(namespace, asking)` lists the sessions to ask for
+    a namespace on behalf of the session `asking`. `tokens(session)` are the relay's own tokens
+    for requests on that session. `established(track)` is called when a Track got its first
+    publisher, `idle(track)` when it may be forgotten.
+    """
+
+    config: RelayConfig
+    budget: CacheBudget
+    timers: Timers
+    now: Callable[[], float]
+    publishers: Callable[[TrackNamespace, Session | None], list[Session]]
+    tokens: Callable[[Session], tuple[Token, ...]]
+    established: Callable[[RelayTrack], None]
+    idle: Callable[[RelayTrack], None]

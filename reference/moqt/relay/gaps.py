@@ -1,0 +1,152 @@
+"""Holes in a relay's cache, filled by FETCH at the publishers (MOQT-22 §7.4, R228)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from moqt.relay.gapfetch import GapFetch
+from moqt.session import Session
+from moqt.tracks.intervals import key_of, location_of
+from moqt.tracks.source import StoreSource
+from moqt.wire.errors import RequestErrorCode, StreamError
+from moqt.wire.messages import RequestError
+from moqt.wire.names import Location
+from moqt.wire.objects import Object
+
+if TYPE_CHECKING:
+    from moqt.relay.track import RelayTrack
+
+
+class Gaps:
+    """The FETCHes under way for one Track; readers of one hole share one FETCH."""
+
+    def __init__(self, track: RelayTrack) -> None:
+        self.track = track
+        self._open: list[GapFetch] = []
+        self._known_ends: dict[Session, Location] = {}
+
+    def resolve(self, source: StoreSource, start: Location, end: Location) -> None:
+        """A reader came to an unknown range (StoreSource's `resolve`)."""
+        first, last = key_of(start), key_of(end)
+        waits_at = source.waits_at
+        place = first if waits_at is None else waits_at
+        for gap in self._open:
+            if gap.covers(place):
+                gap.join(source)
+                return
+        if not self._ask(first, last, frozenset(), {source}):
+            source.give_up(start, end)
+
+    def was_read(self, source: StoreSource, item: Object) -> None:
+        """A reader took an Object."""
+        for gap in self._open:
+            gap.was_read(source, item)
+
+    def waits(self, source: StoreSource) -> None:
+        """A reader waits for an Object that is arriving."""
+        for gap in self._open:
+            if source in gap.readers:
+                gap.balance()
+
+    def left(self, source: StoreSource) -> None:
+        """A reader is gone."""
+        for gap in tuple(self._open):
+            gap.leave(source)
+
+    def malformed(self, reason: str) -> None:
+        """Give up everything."""
+        for gap in tuple(self._open):
+            gap.abandon(StreamError.MALFORMED_TRACK)
+
+    def know_end(self, session: Session, end: Location) -> None:
+        """The publisher has published up to `end` at least."""
+        known = self._known_ends.get(session)
+        if known is None or known < end:
+            self._known_ends[session] = end
+
+    def known_end(self, session: Session) -> Location:
+        """Up to where the publisher surely has published."""
+        upstream = self.track.upstreams.get(session)
+        largest = None if upstream is None else upstream.largest
+        return max(largest or Location(0, 0), self._known_ends.get(session, Location(0, 0)))
+
+    @property
+    def bound(self) -> Location | None:
+        """The largest Location that any publisher's FETCH_OK named."""
+        return max(self._known_ends.values(), default=None)
+
+    def session_closed(self, session: Session) -> None:
+        """The publisher is gone: its FETCHes fail, and what it had is no bound any more."""
+        self._known_ends.pop(session, None)
+        for gap in [one for one in self._open if one.session is session]:
+            gap.session_closed()
+
+    def forget(self, gap: GapFetch) -> None:
+        """The FETCH is over."""
+        if gap in self._open:
+            self._open.remove(gap)
+
+    def answered(self, gap: GapFetch) -> None:
+        """FETCH_OK came: a reader's own FETCH_OK may depend on it."""
+        if gap.head is not None:
+            gap.head.head_answered(gap)
+        for source in tuple(gap.readers):
+            reader = self.track.readers.get(source)
+            if reader is not None:
+                reader.answered(gap)
+
+    def over(self, gap: GapFetch, error: RequestError | None) -> None:
+        """Ask the next publisher for what is still unknown, or tell the readers that none can."""
+        if gap.head is not None and gap.answer is None and error is not None:
+            gap.head.head_failed(gap, error)
+            return
+        readers = tuple(gap.readers)
+        gap.readers.clear()
+        if not readers:
+            return
+        if error is not None and error.code == RequestErrorCode.MALFORMED_TRACK:
+            for source in readers:
+                source.fail(StreamError.MALFORMED_TRACK)
+            return
+        store = self.track.store
+        unknown = [
+            location
+            for start, end in gap.unresolved
+            if (location := store.first_unknown(location_of(start), location_of(end)))
+        ]
+        if unknown and not self._ask(key_of(unknown[0]), gap.end, gap.tried, readers):
+            for source in readers:
+                for start, end in gap.unresolved:
+                    source.give_up(location_of(start), location_of(end))
+        for source in readers:
+            source.changed()
+
+    def _ask(
+        self,
+        start: int,
+        end: int,
+        tried: frozenset[Session],
+        readers: Iterable[StoreSource],
+    ) -> bool:
+        """FETCH at the first publisher that was not tried; False if there is none (R217)."""
+        session = self.next_publisher(tried)
+        if session is None:
+            return False
+        self.start(GapFetch(self, session, start, end, tried), readers)
+        return True
+
+    def start(self, gap: GapFetch, readers: Iterable[StoreSource] = ()) -> None:
+        """A FETCH was sent."""
+        self._open.append(gap)
+        for source in readers:
+            gap.join(source)
+
+    def next_publisher(self, tried: frozenset[Session]) -> Session | None:
+        """The first publisher that was not tried; those that we are subscribed at come first."""
+        publishers = [one for one, upstream in self.track.upstreams.items() if upstream.established]
+        publishers += self.track.context.publishers(self.track.name.namespace, None)
+        for session in publishers:
+            if session not in tried and not session.closed:
+                return session
+        return None

@@ -1,0 +1,340 @@
+"""Ranges that a relay reads out for its peers: FETCHes and fills (MOQT-22 §3.2, §3.4, §7.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moqt.relay.gapfetch import GapFetch
+from moqt.session import FetchSender, Request, Session
+from moqt.session.events import (
+    Event,
+    RequestAccepted,
+    RequestCancelled,
+    RequestFailed,
+    UpdateReceived,
+)
+from moqt.session.timers import Timer
+from moqt.tracks import Known
+from moqt.tracks.intervals import LAST_ID, LAST_KEY, key_of, location_of
+from moqt.tracks.serving import fetch_source, sent_properties
+from moqt.tracks.source import StoreSource
+from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
+from moqt.wire.filters import LocationFilterType, fetch_range, resolve
+from moqt.wire.messages import FetchOk, Parameters, RequestError, RequestOk
+from moqt.wire.names import Location
+
+if TYPE_CHECKING:
+    from moqt.relay.track import RelayTrack
+
+_RELATIVE = (LocationFilterType.RELATIVE_START, LocationFilterType.NEXT_OBJECT)
+
+
+class Reader:
+    """A fetch or fill stream that reads from the Track's store.
+
+    `fill_timeout` is FILL_TIMEOUT in milliseconds: the whole wait for publishers, 0 for none,
+    None for as long as they go on sending (MOQT-22 §9.20.8).
+    """
+
+    def __init__(self, track: RelayTrack, fill_timeout: int | None) -> None:
+        self.track = track
+        self.source: StoreSource | None = None
+        self.sender: FetchSender | None = None
+        self._deadline: Timer | None = None
+        if fill_timeout:
+            context = track.context
+            self._deadline = context.timers.at(
+                context.now() + fill_timeout / 1000, self.time_is_over
+            )
+        self.may_wait = fill_timeout != 0
+
+    @property
+    def open(self) -> bool:
+        """Whether it still reads."""
+        return self.source in self.track.readers
+
+    def read(self, source: StoreSource) -> None:
+        """Read from `source`, whose stream the caller opens next."""
+        self.source = source
+        gaps = self.track.gaps
+        self.track.readers[source] = self
+        source.on_read = lambda item: gaps.was_read(source, item)
+        source.on_wait = lambda: gaps.waits(source)
+        source.on_close = self.closed
+        if not self.may_wait:
+            source.expire()
+
+    def send(self, sender: FetchSender) -> None:
+        """The stream is there."""
+        self.sender = sender
+        if self.source is not None:
+            self.source.wake = sender.wake
+
+    def time_is_over(self) -> None:
+        """FILL_TIMEOUT passed: what is not here is marked as timed out."""
+        self.may_wait = False
+        if self.source is not None:
+            self.source.expire()
+
+    def answered(self, gap: GapFetch) -> None:
+        """A publisher's FETCH_OK came for a hole that is waited for."""
+
+    def fail(self, code: int, reason: str) -> None:
+        """Reset the stream."""
+        if self.sender is not None:
+            self.sender.cancel(code)
+        if self.source is not None:
+            self.source.close()
+
+    def closed(self) -> None:
+        """Reading is over, one way or the other."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.source is not None and self.track.readers.pop(self.source, None) is not None:
+            self.track.gaps.left(self.source)
+            self.track.release()
+
+
+class DownstreamFetch(Reader):
+    """Context of a peer's FETCH: finds its range, then reads; FETCH_OK once its end is known."""
+
+    def __init__(self, track: RelayTrack, request: Request) -> None:
+        super().__init__(track, request.parameters.fill_timeout)
+        self.request = request
+        request.context = self
+        self._answered = False
+        self._over = False
+        self._start = self._end = Location(0, 0)
+        self._head: GapFetch | None = None
+        track.fetches.add(self)
+
+    # Finding the range
+
+    def begin(self) -> None:
+        """Serve, or wait for a publisher. Raises RequestRefused."""
+        track = self.track
+        location_filter = self.request.parameters.location_filter
+        if track.established:
+            self._open(*fetch_range(location_filter, track.store.largest))
+        elif location_filter is not None and location_filter.type in _RELATIVE:
+            self._ask_status(frozenset())
+        else:
+            self._begin_unbounded()
+
+    def _begin_unbounded(self) -> None:
+        """No publisher told Largest yet: what is cached may do, or a FETCH upstream tells."""
+        store, location_filter = self.track.store, self.request.parameters.location_filter
+        start, wanted = resolve(location_filter, None, bounded=False)
+        end = Location(LAST_ID, LAST_ID) if wanted is None else wanted
+        if end < start:
+            raise RequestRefused(
+                f"the range ends at {tuple(end)}, before its start {tuple(start)}",
+                RequestErrorCode.INVALID_RANGE,
+            )
+        bounds = [at for at in (store.top, self.track.gaps.bound) if at is not None]
+        bound = max(bounds, default=None)
+        unknown = store.first_unknown(start, end)
+        if unknown is None or (bound is not None and end <= bound):
+            self._open(*fetch_range(location_filter, bound))
+            return
+        self._start, self._end = start, end
+        if not self._ask_head(key_of(unknown), frozenset()):
+            self._open_cached()
+
+    def _ask_head(self, first: int, tried: frozenset[Session]) -> bool:
+        session = self.track.gaps.next_publisher(tried) if self.may_wait else None
+        if session is None:
+            return False
+        self._head = GapFetch(self.track.gaps, session, first, key_of(self._end), tried, head=self)
+        self.track.gaps.start(self._head)
+        return True
+
+    def head_answered(self, gap: GapFetch) -> None:
+        """The publisher's FETCH_OK says where the range ends."""
+        if self.source is None and not self._over:
+            end = max(self._start, min(self._end, gap.answer.end if gap.answer else self._end))
+            self._open(self._start, end)
+            self._answer(end)
+
+    def head_failed(self, gap: GapFetch, error: RequestError) -> None:
+        """The publisher refused; the next one may know, or the cache holds the beginning."""
+        if self._over:
+            return
+        self._head = None
+        cached = self.track.store.last_object(location_of(gap.start))
+        if error.code == RequestErrorCode.INVALID_RANGE and cached and cached >= self._start:
+            self._open(self._start, cached)
+        elif not self._ask_head(gap.start, gap.tried):
+            self._refuse(error.code, error.reason, error.retry_interval)
+
+    def _open_cached(self) -> None:
+        """No publisher can be asked: serve what is here, the rest is unknown."""
+        top = self.track.store.top
+        if top is None or top < self._start or self.track.properties is None:
+            raise RequestRefused("no publisher of this track", RequestErrorCode.DOES_NOT_EXIST)
+        self._open(self._start, min(self._end, top))
+
+    def _ask_status(self, tried: frozenset[Session]) -> None:
+        """A relative start needs Largest: ask for it."""
+        session = self.track.gaps.next_publisher(tried) if self.may_wait else None
+        if session is None:
+            raise RequestRefused("no publisher of this track", RequestErrorCode.DOES_NOT_EXIST)
+        StatusRequest(self, session, tried)
+
+    def status_answered(self, status: StatusRequest, response: RequestOk | RequestError) -> None:
+        """The answer to TRACK_STATUS."""
+        if self._over:
+            return
+        try:
+            if isinstance(response, RequestError):
+                try:
+                    self._ask_status(status.tried)
+                except RequestRefused:
+                    self._refuse(response.code, response.reason, response.retry_interval)
+                return
+            largest = response.parameters.largest_object
+            self.track.learn_properties(response.track_properties)
+            if largest is not None:
+                self.track.gaps.know_end(status.request.session, largest)
+            self._open(*fetch_range(self.request.parameters.location_filter, largest))
+        except RequestRefused as refusal:
+            self._refuse(refusal.code, refusal.reason)
+
+    # Reading
+
+    def _open(self, start: Location, end: Location) -> None:
+        track, request = self.track, self.request
+        self._start, self._end = start, end
+        source = fetch_source(
+            track.store,
+            request.parameters,
+            track.properties or b"",
+            start,
+            end,
+            track.gaps.resolve,
+        )
+        self.read(source)
+        self._try_answer()
+        self.send(request.session.open_fetch(request, source))
+
+    def answered(self, gap: GapFetch) -> None:
+        """A hole reaches to our end: its FETCH_OK tells ours."""
+        if gap.answer is not None and gap.end >= key_of(self._end):
+            self._answer(max(self._start, min(self._end, gap.answer.end)))
+
+    def _try_answer(self, *, final: bool = False) -> None:
+        """FETCH_OK, if the End Location is known; `final`: as well as it will ever be (R140)."""
+        track, end = self.track, self._end
+        if end.object == LAST_ID and end != track.store.largest:
+            known, run_start = track.store.run_to(key_of(end))
+            if known not in (Known.ABSENT, Known.PRESENT) and not final:
+                return
+            if known is Known.ABSENT:
+                end = max(self._start, location_of(max(0, run_start - 1)))
+        self._answer(end)
+
+    def _answer(self, end: Location) -> None:
+        if self._answered or self._over:
+            return
+        self._answered = True
+        after = key_of(end) + 1
+        store = self.track.store
+        properties = sent_properties(self.request.parameters, self.track.properties or b"")
+        self.request.session.accept_fetch(
+            self.request,
+            FetchOk(
+                after <= LAST_KEY and store.run_from(after) == (Known.ABSENT, LAST_KEY),
+                end,
+                track_properties=properties,
+            ),
+        )
+
+    def time_is_over(self) -> None:
+        """FILL_TIMEOUT passed; without a range there is nothing to serve."""
+        super().time_is_over()
+        if self.source is None and not self._over:
+            top = self.track.store.top
+            if self._head is not None and top is not None and top >= self._start:
+                self._leave_head()
+                self._open(self._start, min(self._end, top))
+            else:
+                self._refuse(RequestErrorCode.TIMEOUT, "no publisher answered in FILL_TIMEOUT", 1)
+
+    # Ending
+
+    def handle(self, event: Event) -> None:
+        """One event of the FETCH."""
+        match event:
+            case RequestCancelled():
+                self._close()
+            case UpdateReceived(request, update):
+                request.session.accept_update(request, update, Parameters())
+            case _:
+                pass
+
+    def session_closed(self) -> None:
+        """The peer is gone."""
+        self._close()
+
+    def fail(self, code: int, reason: str) -> None:
+        """Refuse, or reset the stream."""
+        if self._answered:
+            super().fail(code, reason)
+        else:
+            self._refuse(code, reason)
+
+    def closed(self) -> None:
+        """Everything was read, or nobody wants it."""
+        if not self._over:
+            self._try_answer(final=True)
+        self._over = True
+        self.track.fetches.discard(self)
+        super().closed()
+
+    def _close(self) -> None:
+        self._over = True
+        self._leave_head()
+        if self.source is not None:
+            self.source.close()
+        else:
+            self.closed()
+            self.track.release()
+
+    def _refuse(self, code: int, reason: str, retry_interval: int = 0) -> None:
+        self._over = True
+        self.request.session.refuse(self.request, code, reason, retry_interval=retry_interval)
+        self._close()
+
+    def _leave_head(self) -> None:
+        head, self._head = self._head, None
+        if head is not None and not head.readers:
+            head.abandon(StreamError.CANCELLED)
+
+
+class StatusRequest:
+    """Context of a TRACK_STATUS that we send for a FETCH."""
+
+    def __init__(self, fetch: DownstreamFetch, session: Session, tried: frozenset[Session]) -> None:
+        self.fetch = fetch
+        self.tried = tried | {session}
+        track = fetch.track
+        tokens = track.context.tokens(session)
+        self.request = session.track_status(track.name, Parameters(authorization_tokens=tokens))
+        self.request.context = self
+
+    def handle(self, event: Event) -> None:
+        """The answer, or its absence."""
+        match event:
+            case RequestAccepted(response=RequestOk() as response):
+                self.fetch.status_answered(self, response)
+            case RequestFailed(error=error) if error is not None:
+                self.fetch.status_answered(self, error)
+            case RequestFailed() | RequestCancelled():
+                self.session_closed()
+            case _:
+                pass
+
+    def session_closed(self) -> None:
+        """The publisher is gone."""
+        gone = RequestError(RequestErrorCode.INTERNAL_ERROR, 0, "the publisher is gone")
+        self.fetch.status_answered(self, gone)

@@ -1,0 +1,190 @@
+"""A Track's subscriptions downstream (MOQT-22 §7.4, §7.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moqt.relay.readers import Reader
+from moqt.session import Request, SubscriptionSender
+from moqt.session.events import (
+    Event,
+    RequestCancelled,
+    RequestFailed,
+    SubscriptionCut,
+    UpdateReceived,
+)
+from moqt.tracks.serving import fill_source, publish_parameters, sent_properties
+from moqt.wire.errors import PublishDoneCode
+from moqt.wire.messages import Parameters
+from moqt.wire.names import Location
+from moqt.wire.objects import Object
+
+if TYPE_CHECKING:
+    from moqt.relay.track import RelayTrack
+
+POLL = 0.01
+"""Seconds between looks at the backlogs while the publishers are held back."""
+
+
+class Subscription:
+    """Context of a peer's SUBSCRIBE, or of a PUBLISH that we sent."""
+
+    def __init__(self, subscribers: Subscribers, request: Request) -> None:
+        self.subscribers = subscribers
+        self.request = request
+        self.fills: list[Reader] = []
+
+    def handle(self, event: Event) -> None:
+        """One event of the request."""
+        match event:
+            case UpdateReceived():
+                self.subscribers.update(self, event)
+            case RequestCancelled() | RequestFailed() | SubscriptionCut():
+                self.subscribers.left(self)
+            case _:
+                pass
+
+    def session_closed(self) -> None:
+        """The subscriber is gone."""
+        self.subscribers.left(self)
+
+
+class Subscribers:
+    """Everyone who subscribed to the Track here, or was sent a PUBLISH."""
+
+    def __init__(self, track: RelayTrack) -> None:
+        self._track = track
+        self.senders: dict[Request, SubscriptionSender] = {}
+        self._polling = False
+
+    def pending(self, request: Request) -> Subscription:
+        """The context of a SUBSCRIBE that waits for a publisher."""
+        return Subscription(self, request)
+
+    def accept(self, request: Request) -> None:
+        """SUBSCRIBE_OK, and the fill that the SUBSCRIBE asks for."""
+        track = self._track
+        largest = track.store.largest
+        sender = request.session.accept_subscribe(
+            request,
+            largest=largest,
+            track_properties=sent_properties(request.parameters, track.properties or b""),
+            default_priority=track.default_priority,
+        )
+        subscription = self._join(request, sender)
+        self._fill(subscription, request.id, request.parameters, largest)
+
+    def publish_to(self, wanted: Request) -> None:
+        """PUBLISH the Track to who sent a SUBSCRIBE_TRACKS, unless it has it already (R222)."""
+        track, session = self._track, wanted.session
+        requests = [*self.senders, *track.waiting]
+        if session in track.upstreams or any(one.session is session for one in requests):
+            return
+        sender = session.publish(
+            track.name,
+            publish_parameters(wanted.parameters, track.store.largest),
+            sent_properties(wanted.parameters, track.properties or b""),
+            default_priority=track.default_priority,
+        )
+        self._join(sender.request, sender)
+
+    def update(self, subscription: Subscription, event: UpdateReceived) -> None:
+        """A REQUEST_UPDATE that is authorised (R132)."""
+        track, request, update = self._track, event.request, event.update
+        largest = track.store.largest
+        request.session.accept_update(request, update, Parameters(largest_object=largest))
+        if request in self.senders:
+            self._fill(subscription, update.request_id, update.parameters, largest)
+        track.adjust_forward()
+        group = update.parameters.new_group_request
+        if group is not None:
+            track.request_new_group(group)
+
+    def left(self, subscription: Subscription) -> None:
+        """A subscription is over."""
+        request = subscription.request
+        self._track.stop_waiting(request)
+        self.senders.pop(request, None)
+        for fill in tuple(subscription.fills):
+            if fill.source is not None:
+                fill.source.close()
+        self._track.release()
+
+    # Objects
+
+    def offer(self, item: Object, *, first: bool, end_of_group: bool, adjacent: bool) -> None:
+        """Hand an Object to every subscription; hold the publishers if all are behind."""
+        high_water = self._track.context.config.high_water
+        behind = bool(self.senders)
+        for sender in tuple(self.senders.values()):
+            sender.offer(item, first=first, end_of_group=end_of_group, adjacent=adjacent)
+            if sender.backlog <= high_water:
+                behind = False
+        if behind and not self._polling:
+            self._hold(held=True)
+            self._poll()
+
+    def end_subgroup(self, group: int, subgroup: int) -> None:
+        """FIN after what is queued (R164)."""
+        for sender in self.senders.values():
+            sender.end_subgroup(group, subgroup)
+
+    def reset_subgroup(self, group: int, subgroup: int, code: int) -> None:
+        """The publisher's stream was reset (R165)."""
+        for sender in self.senders.values():
+            sender.reset_subgroup(group, subgroup, code)
+
+    def finish(self, code: int, reason: str) -> None:
+        """PUBLISH_DONE to everyone; with MALFORMED_TRACK fetch streams are reset too (R181)."""
+        senders, self.senders = self.senders, {}
+        for sender in senders.values():
+            sender.finish(code, reason)
+        if code == PublishDoneCode.MALFORMED_TRACK:
+            for reader in tuple(self._track.readers.values()):
+                reader.fail(code, reason)
+
+    # Inside
+
+    def _join(self, request: Request, sender: SubscriptionSender) -> Subscription:
+        subscription = request.context
+        if not isinstance(subscription, Subscription):
+            subscription = request.context = Subscription(self, request)
+        self.senders[request] = sender
+        return subscription
+
+    def _fill(
+        self,
+        subscription: Subscription,
+        message_id: int,
+        message: Parameters,
+        largest: Location | None,
+    ) -> None:
+        track, request = self._track, subscription.request
+        source = fill_source(
+            track.store,
+            message,
+            request.parameters,
+            track.properties or b"",
+            largest,
+            track.gaps.resolve,
+        )
+        if source is not None:
+            fill = Reader(track, message.fill.fill_timeout if message.fill else None)
+            fill.read(source)
+            subscription.fills = [one for one in subscription.fills if one.open] + [fill]
+            fill.send(self.senders[request].open_fill(message_id, source))
+
+    def _hold(self, *, held: bool) -> None:
+        for upstream in self._track.upstreams.values():
+            upstream.hold(held)
+
+    def _poll(self) -> None:
+        """Let the publishers go on once one subscriber has caught up, or none is left."""
+        low_water = self._track.context.config.low_water
+        senders = self.senders.values()
+        self._polling = bool(senders) and all(one.backlog > low_water for one in senders)
+        if self._polling:
+            context = self._track.context
+            context.timers.at(context.now() + POLL, self._poll)
+        else:
+            self._hold(held=False)

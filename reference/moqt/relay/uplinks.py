@@ -1,0 +1,192 @@
+"""A relay's sessions to the relays above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from moqt.relay.config import RelayConfig
+from moqt.session import Request, Session
+from moqt.session.events import (
+    Event,
+    NamespaceEnded,
+    NamespaceReceived,
+    RequestCancelled,
+    RequestFailed,
+)
+from moqt.session.timers import Timers
+from moqt.tracks.discovery import Discovery
+from moqt.wire.errors import RequestErrorCode, SessionError
+from moqt.wire.messages import Parameters
+from moqt.wire.names import TrackNamespace, is_prefix
+
+if TYPE_CHECKING:
+    from moqt.endpoint import Host
+
+SETTLE = 1.0
+"""Seconds after which a namespace that a wider prefix did not list again is taken as gone."""
+
+
+class UplinkInterest:
+    """Context of a SUBSCRIBE_NAMESPACE at an upstream relay, and the namespaces that it gave."""
+
+    def __init__(self, uplinks: Uplinks, session: Session, prefix: TrackNamespace) -> None:
+        self.uplinks = uplinks
+        self.prefix = prefix
+        self.namespaces: set[TrackNamespace] = set()
+        self.inherited: set[TrackNamespace] = set()
+        parameters = Parameters(authorization_tokens=uplinks.config.upstream_tokens)
+        self.request: Request = session.subscribe_namespace(prefix, parameters)
+        self.request.context = self
+
+    def handle(self, event: Event) -> None:
+        """One event of the request."""
+        match event:
+            case NamespaceReceived(namespace=namespace):
+                if namespace in self.inherited:
+                    self.inherited.discard(namespace)
+                    self.namespaces.add(namespace)
+                elif namespace not in self.namespaces:
+                    self.namespaces.add(namespace)
+                    self.uplinks.discovery.add(namespace)
+            case NamespaceEnded(namespace=namespace):
+                if namespace in self.namespaces:
+                    self.namespaces.discard(namespace)
+                    self.uplinks.discovery.remove(namespace)
+            case RequestFailed(error=error):
+                overlap = error is not None and error.code == RequestErrorCode.PREFIX_OVERLAP
+                self.uplinks.interest_lost(self, retry=overlap)
+            case RequestCancelled():
+                self.uplinks.interest_lost(self, retry=False)
+            case _:
+                pass
+
+    def session_closed(self) -> None:
+        """The session is gone."""
+        self.drop(self.inherited | self.namespaces)
+
+    def settle(self) -> None:
+        """What the wider prefix did not list again is gone."""
+        self.drop(self.inherited)
+
+    def drop(self, namespaces: set[TrackNamespace]) -> None:
+        """These namespaces are not there any more."""
+        for namespace in tuple(namespaces):
+            self.inherited.discard(namespace)
+            self.namespaces.discard(namespace)
+            self.uplinks.discovery.remove(namespace)
+
+
+class Uplinks:
+    """Keeps one session open to each upstream URL, and asks there what is asked here."""
+
+    def __init__(
+        self,
+        config: RelayConfig,
+        discovery: Discovery,
+        timers: Timers,
+        now: Callable[[], float],
+    ) -> None:
+        self.config = config
+        self.discovery = discovery
+        self._timers = timers
+        self._now = now
+        self._host: Host | None = None
+        self._urls: dict[Session, str] = {}
+        self._ready: list[Session] = []
+        self._leaving: set[Session] = set()
+        self._asked: dict[Session, dict[TrackNamespace, UplinkInterest]] = {}
+
+    def start(self, host: Host) -> None:
+        """Connect to every upstream."""
+        self._host = host
+        for url in self.config.upstreams:
+            self._connect(url, url)
+
+    def __contains__(self, session: Session) -> bool:
+        return session in self._urls
+
+    @property
+    def usable(self) -> list[Session]:
+        """Sessions that take new requests, the newest first."""
+        return [one for one in reversed(self._ready) if one not in self._leaving]
+
+    @property
+    def leaving(self) -> set[Session]:
+        """Sessions whose relay sent GOAWAY."""
+        return self._leaving
+
+    def ready(self, session: Session) -> None:
+        """The upstream relay's SETUP came."""
+        self._ready.append(session)
+        self._asked[session] = {}
+        self.update()
+
+    def going_away(self, session: Session, uri: bytes) -> None:
+        """GOAWAY: open the next session first, move over, then leave this one."""
+        if session in self._leaving:
+            return
+        self._leaving.add(session)
+        self._connect(uri.decode(errors="replace") or self._urls[session], self._urls[session])
+
+    def close_if_idle(self, session: Session, *, in_use: bool) -> None:
+        """Leave a session whose relay goes away once nothing depends on it."""
+        if session in self._leaving and not in_use and self.usable:
+            session.close(SessionError.NO_ERROR, "moved")
+
+    def closed(self, session: Session) -> None:
+        """The session is gone; open it again after a while."""
+        url = self._urls.pop(session, None)
+        if url is None:
+            return
+        if session in self._ready:
+            self._ready.remove(session)
+        moved = session in self._leaving
+        self._leaving.discard(session)
+        for interest in self._asked.pop(session, {}).values():
+            interest.session_closed()
+        if not moved:
+            due = self._now() + self.config.reconnect_delay
+            self._timers.at(due, lambda: self._connect(url, url))
+
+    def update(self) -> None:
+        """Let the prefixes that we ask for upstream cover those that we are asked for here."""
+        for session in self.usable:
+            wanted = _cover({prefix for asker, prefix in self.discovery.asked if asker != session})
+            asked = self._asked[session]
+            for prefix in wanted - asked.keys():
+                narrower = [one for one in asked.values() if is_prefix(prefix, one.prefix)]
+                interest = UplinkInterest(self, session, prefix)
+                for one in narrower:
+                    interest.inherited |= one.namespaces | one.inherited
+                    del asked[one.prefix]
+                    session.cancel(one.request)
+                asked[prefix] = interest
+                self._timers.at(self._now() + SETTLE, interest.settle)
+            for prefix in asked.keys() - wanted:
+                interest = asked.pop(prefix)
+                session.cancel(interest.request)
+                interest.session_closed()
+
+    def interest_lost(self, interest: UplinkInterest, *, retry: bool) -> None:
+        """The upstream relay refused or ended a SUBSCRIBE_NAMESPACE of ours."""
+        interest.session_closed()
+        asked = self._asked.get(interest.request.session, {})
+        if asked.get(interest.prefix) is interest and retry:
+            # Our cancellation of a narrower prefix may still be on its way there.
+            del asked[interest.prefix]
+            self._timers.at(self._now() + self.config.reconnect_delay, self.update)
+
+    def _connect(self, url: str, home: str) -> None:
+        assert self._host is not None
+        session = self._host.connect(url, self.config.upstream_session)
+        self._urls[session] = home
+
+
+def _cover(prefixes: set[TrackNamespace]) -> set[TrackNamespace]:
+    """The prefixes without those that a shorter one covers."""
+    return {
+        prefix
+        for prefix in prefixes
+        if not any(prefix[:length] in prefixes for length in range(len(prefix)))
+    }
