@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvcs_conformance import data
+from kvcs_conformance import datafiles
 from kvcs_conformance.source import Document, read_yaml
 from kvcs_conformance.verdicts import SEVERITY, Level
 
@@ -99,7 +99,7 @@ class Catalogue:
 
 def load(path: Path | None = None) -> Catalogue:
     """Read a catalogue, by default KVCS revision 00; raises DataError with file and line."""
-    path = path or data.folder("testcases") / "requirements" / "kvcs-00.yaml"
+    path = path or datafiles.folder("testcases") / "requirements" / "kvcs-00.yaml"
     document = read_yaml(path)
     entries = _entries(document)
     requirements: dict[str, Requirement] = {}

@@ -155,7 +155,7 @@ def test_catalogue_errors_name_the_line(tmp_path: Path) -> None:
 
 def test_the_catalogue_keeps_its_schema() -> None:
     """The catalogue that is shipped has no key that its schema does not know."""
-    from kvcs_conformance import data
+    from kvcs_conformance import datafiles
 
-    document = read_yaml(data.folder("testcases") / "requirements" / "kvcs-00.yaml")
+    document = read_yaml(datafiles.folder("testcases") / "requirements" / "kvcs-00.yaml")
     assert catalogues.check(document) is None

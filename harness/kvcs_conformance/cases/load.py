@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvcs_conformance import data
+from kvcs_conformance import datafiles
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import DataError
 from kvcs_conformance.source import Document, read_yaml
@@ -59,7 +59,7 @@ def load_cases(
     `check` False trusts the files as far as the values can be used at all: a listing need not
     wait for the schema. Raises DataError with file and line.
     """
-    root = folder or data.folder("testcases") / "cases"
+    root = folder or datafiles.folder("testcases") / "cases"
     found: dict[str, Case] = {}
     for path in sorted(root.rglob("*.yaml")):
         document = read_yaml(path)
@@ -131,7 +131,7 @@ def _judgements(
 
 def resolve(document: Document, scenario: Mapping[str, Any]) -> dict[str, Any]:
     """The scenario that `use` names, overlaid with the case's own keys."""
-    path = data.folder("testcases") / "scenarios" / f"{scenario['use']}.yaml"
+    path = datafiles.folder("testcases") / "scenarios" / f"{scenario['use']}.yaml"
     if not path.is_file():
         raise document.error(("scenario", "use"), f"no scenario {scenario['use']!r}")
     return {**_scenario_file(path), **scenario}

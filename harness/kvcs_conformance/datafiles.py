@@ -16,7 +16,7 @@ def folder(name: str) -> Path:
     Raises UsageError when there is none.
     """
     override = os.environ.get("KVCS_DATA")
-    places = [Path(override)] if override else [_PACKAGE / "_data", _PACKAGE.parent.parent]
+    places = [Path(override)] if override else [_PACKAGE / "data", _PACKAGE.parent.parent]
     for place in places:
         if (place / name).is_dir():
             return place / name
