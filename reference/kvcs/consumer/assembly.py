@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from moqt.wire.names import Location
+
 from kvcs.manifest import Manifest, Segment
 from kvcs.names import DataTrack
 from kvcs.payload import Octets
-from moqt.wire.names import Location
 
 
 class Arrival(Enum):
