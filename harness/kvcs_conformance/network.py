@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from kvcs_conformance.errors import SetupFailed
 
 if TYPE_CHECKING:
+    from moqt.drivers.quic import QuicHost
     from moqt.endpoint import Endpoint
     from moqt.session import SessionConfig
 
 Action = Callable[[], None]
+_POLL = 0.002
 
 
 class Link(Protocol):
@@ -87,27 +91,33 @@ class QuicLink:
     name = "quic"
 
     def __init__(self, seed: int = 0) -> None:
-        from moqt.drivers.quic import throwaway_certificate
+        from moqt.drivers.quic import write_throwaway_certificate
 
+        self._folder = tempfile.TemporaryDirectory(prefix="kvcs-")
+        self._cert = Path(self._folder.name, "cert.pem")
+        self._key = Path(self._folder.name, "key.pem")
+        write_throwaway_certificate(self._cert, self._key)
         self._loop = asyncio.new_event_loop()
-        self._start = self._loop.time()
-        self._hosts: dict[str, Any] = {}
-        self._certificate = throwaway_certificate()
-        self._failures: list[BaseException] = []
+        self._begun = self._loop.time()
+        self._hosts: dict[str, QuicHost] = {}
 
     def now(self) -> float:
-        return self._loop.time() - self._start
+        return self._loop.time() - self._begun
 
     def serve(self, name: str, endpoint: Endpoint, config: SessionConfig) -> str:
-        host = self._host(name, endpoint)
-        port = self._run(host.listen("127.0.0.1", 0, config, self._certificate))
-        return f"moqt://127.0.0.1:{port}/"
+        async def listen() -> int:
+            host = await self._host(name, endpoint)
+            return await host.listen(
+                "127.0.0.1", 0, config, cert_file=self._cert, key_file=self._key
+            )
+
+        return f"moqt://127.0.0.1:{self._loop.run_until_complete(listen())}/"
 
     def client(self, name: str, endpoint: Endpoint) -> None:
-        self._host(name, endpoint)
+        self._loop.run_until_complete(self._host(name, endpoint))
 
     def act(self, name: str, action: Action) -> None:
-        done = self._loop.create_future()
+        done: asyncio.Future[None] = self._loop.create_future()
 
         def call() -> None:
             try:
@@ -121,8 +131,7 @@ class QuicLink:
         self._loop.run_until_complete(done)
 
     def later(self, name: str, delay: float, action: Action) -> None:
-        host = self._hosts[name]
-        self._loop.call_later(delay, host.call_soon_threadsafe, action)
+        self._loop.call_later(delay, self._hosts[name].call_soon_threadsafe, action)
 
     def wait(self, until: Callable[[], bool], within: float) -> bool:
         async def watch() -> bool:
@@ -130,25 +139,22 @@ class QuicLink:
             while not until():
                 if self._loop.time() > end:
                     return False
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(_POLL)
             return True
 
-        return self._run(watch())
+        return self._loop.run_until_complete(watch())
 
     def close(self) -> None:
         for host in self._hosts.values():
-            self._run(host.close())
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(host.close())
         self._loop.close()
+        self._folder.cleanup()
 
-    def _host(self, name: str, endpoint: Endpoint) -> Any:
-        from moqt.drivers.quic import QuicHost
+    async def _host(self, name: str, endpoint: Endpoint) -> QuicHost:
+        from moqt.drivers.quic import QuicHost, QuicOptions
 
-        host = self._hosts[name] = QuicHost(endpoint, verify=False)
+        host = self._hosts[name] = QuicHost(endpoint, QuicOptions(insecure=True))
         return host
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._loop.run_until_complete(work)
 
 
 LINKS: dict[str, Callable[[int], Link]] = {"memory": MemoryLink, "quic": QuicLink}

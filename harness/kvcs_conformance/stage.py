@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from moqt.endpoint import Endpoint
 
 _PATIENCE = 5.0
-_SUT_ALPN = "moqt-22"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ class Stage:
         self._tampers: list[dict[str, Any]] = list(scenario.get("tamper", []))
         self._publishers: dict[str, PublisherNode] = {}
         self._scripted: dict[str, ScriptedNode] = {}
-        self._consumers: dict[str, ConsumerNode] = {}
         self._relay_url = ""
         self._served: dict[str, str] = {}
         self._steps: list[dict[str, Any]] = []
@@ -138,9 +136,7 @@ class Stage:
         self._serve(name, relay_node(self.scenario, relay_class))
 
     def _put_consumer(self, name: str, part: Part) -> None:
-        node = ConsumerNode(self.scenario, self.recorders[name], self._peers.consumer)
-        self._consumers[name] = node
-        self.link.client(name, node.endpoint)
+        """A consumer starts with its first step."""
 
     # Steps.
 
@@ -239,7 +235,8 @@ class Stage:
         sources = [self._served[publisher] for publisher in self._publishers]
         request = consume_request(self.scenario, body, sources, TOKENS[self.parts[name].token])
         self._requests[name] = {"consume": dict(body), "sources": sources}
-        self.link.act(name, lambda: self._consumers[name].start(request, self._config(name)))
+        node = ConsumerNode(self.scenario, self.recorders[name], self._peers.consumer, request)
+        self.link.client(name, node.endpoint)
 
     # Evidence.
 

@@ -108,16 +108,15 @@ def mixing(word: str, reports: list[Event], *nodes: str) -> set[tuple[Outcome, R
 
 
 def test_publications_not_mixed() -> None:
-    """A usable layer from two publications contradicts, and so do two layers from two; one
-    publication tried says nothing (KVCS-7.4-3)."""
-    usable = report("layer-usable", layer=1)
+    """A layer called usable of a publication that gave only a part of it contradicts; a whole one
+    upholds; one publication tried says nothing (KVCS-7.4-3)."""
+    usable = report("layer-usable", layer=1, publication=MINE)
     both = ("publisher", "second")
     word = "publications-not-mixed"
-    assert mixing(word, [accepted(), accepted(YOURS, block=1), usable], *both) == against(
-        Reason.MIXED_PUBLICATIONS
-    )
-    layers = [accepted(), usable, accepted(YOURS, layer=0), report("layer-usable", layer=0)]
-    assert mixing(word, layers, *both) == against(Reason.MIXED_PUBLICATIONS)
+    pieced = [accepted(), accepted(YOURS, block=1), usable]
+    assert mixing(word, pieced, *both) == against(Reason.MIXED_PUBLICATIONS)
+    whole = [accepted(YOURS, block=1), accepted(), accepted(block=1), usable, DONE]
+    assert mixing(word, whole, *both) == UPHELD
     apart = [accepted(), accepted(YOURS, block=1), DONE]
     assert mixing(word, apart, *both) == UPHELD
     assert mixing(word, apart[:2], *both) == UNSEEN

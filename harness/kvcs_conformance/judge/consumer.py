@@ -188,25 +188,28 @@ def publication_discarded(evidence: Evidence, arguments: dict[str, Any]) -> Iter
 
 @judge("publications-not-mixed")
 def publications_not_mixed(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
-    """Whatever the consumer uses comes from one publication: no layer is called usable whose
-    accepted Objects come from two. Needs more than one publication to have been tried."""
-    sources: dict[int, dict[str, Record]] = {}
-    for record in evidence.reports(_CONSUMER, "object-accepted"):
-        sources.setdefault(record.data["layer"], {})[record.data["publication"]] = record
-    used = [record.data["layer"] for record in evidence.reports(_CONSUMER, "layer-usable")]
-    whole = {p for layer in used for p in sources.get(layer, {})}
-    mixed = next((layer for layer in used if len(sources.get(layer, {})) > 1), None)
-    if mixed is not None or len(whole) > 1:
-        layer = used[-1] if mixed is None else mixed
-        record = [*sources[layer].values()][-1]
-        yield contradicted(
-            Reason.MIXED_PUBLICATIONS,
-            f"layer {layer} was put together from two publications",
-            expected="Objects of one publication, because not both are deterministic",
-            observed=" and ".join(sorted(whole)),
-            record=record,
-        )
-    elif not finished(evidence):
+    """Every layer that the consumer calls usable of a publication rests on accepted Objects of
+    that publication alone. Needs more than one publication to have been tried."""
+    whole = len(evidence.data_tracks()) * evidence.blocks
+    accepted: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    mixed = False
+    for record in evidence.reports(_CONSUMER, "object-accepted", "layer-usable"):
+        place = (record.data["publication"], record.data["layer"])
+        if record.name == "kvcs:object-accepted":
+            accepted.setdefault(place, set()).add((record.data["track"], record.data["block"]))
+        elif len(accepted.get(place, ())) < whole and not mixed:
+            mixed = True
+            others = [p for p, layer in accepted if layer == place[1] and p != place[0]]
+            yield contradicted(
+                Reason.MIXED_PUBLICATIONS,
+                f"layer {place[1]} was put together from two publications",
+                expected=f"{whole} Objects of {place[0]}, because not both are deterministic",
+                observed=f"{len(accepted.get(place, ()))} of it, others of {', '.join(others)}",
+                record=record,
+            )
+    if mixed:
+        return
+    if not finished(evidence):
         yield unseen("the consumer did not come to its end")
     elif len(_tried(evidence)) < 2:
         yield unseen("only one publication was tried")

@@ -1,5 +1,12 @@
 """Known-bad peers: the reference with one named defect each, to prove that a case can fail."""
 
+from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants into the table
+    consumers,
+    contents,
+    joins,
+    production,
+    relays,
+)
 from kvcs_conformance.mutants.registry import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]

@@ -1,0 +1,105 @@
+"""Publishers whose fill and subscription do not meet, and the two ways how, for relays too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kvcs.publisher import Publisher
+from moqt.origin import LocalTrack
+from moqt.session import Request, RequestKind
+from moqt.tracks import TrackStore
+from moqt.wire.filters import LocationFilter, LocationFilterType
+from moqt.wire.names import FullTrackName, Location
+from moqt.wire.objects import Object
+
+from kvcs_conformance.mutants.registry import mutant
+from kvcs_conformance.verdicts import Reason
+
+_CURRENT_GROUP = LocationFilter(LocationFilterType.RELATIVE_START, 1)
+_ANY_OBJECT = 1 << 20
+
+
+def stop_fill_short(request: Request, largest: Location | None) -> None:
+    """Let the fill of a SUBSCRIBE end with the Group before the current one."""
+    parameters = request.parameters
+    if request.kind is not RequestKind.SUBSCRIBE or parameters.fill is None:
+        return
+    if largest is not None and largest.group > 0:
+        short = LocationFilter(
+            LocationFilterType.ABSOLUTE_RANGE, 0, 0, largest.group - 1, _ANY_OBJECT
+        )
+        fill = replace(parameters.fill, location_filter=short)
+        request.parameters = replace(parameters, fill=fill)
+
+
+def repeat_live(request: Request, store: TrackStore, serve: Callable[[Request], None]) -> None:
+    """Serve a SUBSCRIBE, then send the current Group's Objects again by the subscription."""
+    largest = store.largest
+    if request.kind is not RequestKind.SUBSCRIBE or largest is None:
+        serve(request)
+        return
+    request.parameters = replace(request.parameters, location_filter=_CURRENT_GROUP)
+    serve(request)
+    sender = request.sender
+    if sender is None:
+        return
+    for item in tuple(store):
+        if item.location.group == largest.group:
+            sender.offer(item, first=item.location.object == 0)
+
+
+@mutant("publisher/fill-stops-short", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_MISSING,))
+class FillStopsShort(Publisher):
+    """A fill ends with the Group before the current one."""
+
+    def _serve(self, request: Request) -> None:
+        track = self.tracks.get(request.track) if request.track else None
+        stop_fill_short(request, track.largest if track else None)
+        super()._serve(request)
+
+
+@mutant("publisher/fill-repeats-live", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_DUPLICATE,))
+class FillRepeatsLive(Publisher):
+    """What the fill brings of the current Group comes by the subscription too."""
+
+    def _serve(self, request: Request) -> None:
+        track = self.tracks.get(request.track) if request.track else None
+        if track is None:
+            super()._serve(request)
+        else:
+            repeat_live(request, track.store, super()._serve)
+
+
+class _Correcting(LocalTrack):
+    """A track that replaces one block's payload when it ends."""
+
+    def finish(self, code: int = 0x2, reason: str = "") -> None:
+        if self.done is None:
+            corrected = TrackStore(complete=True)
+            for item in tuple(self.store):
+                corrected.add(_corrected(item))
+                corrected.published(item.location)
+            self.store = corrected
+        super().finish(code, reason)
+
+
+def _corrected(item: Object) -> Object:
+    if item.location != Location(1, 1) or not item.payload:
+        return item
+    return replace(item, payload=bytes(item.payload[:-1]) + b"\x00")
+
+
+@mutant(
+    "publisher/corrects-in-place",
+    requires=("KVCS-3.4-4", "KVCS-6-7"),
+    reasons=(Reason.OBJECT_CHANGED,),
+)
+class CorrectsInPlace(Publisher):
+    """A block found wrong is replaced at its Location instead of in a new publication."""
+
+    def add_track(
+        self, track: FullTrackName, *, properties: bytes = b"", default_priority: int | None = None
+    ) -> LocalTrack:
+        local = self.tracks[track] = _Correcting(track, properties, default_priority)
+        return local
