@@ -63,8 +63,8 @@ PRIVATE_ATTRIBUTES = (
     "_streams_queue",
 )
 
-FRONT = 8
-"""Streams that one packet is filled from."""
+FRONT = 64
+"""Streams at most that one packet is filled from."""
 
 MINIMUM_BUFFER = 256 << 10
 """Octets that a connection buffers at least before `room` is 0."""
@@ -118,9 +118,18 @@ class Connection(QuicConnection):
 
     @property  # type: ignore[override]
     def _streams_queue(self) -> list[Stream]:
-        while self._waiting and len(self._front) < FRONT:
-            self._front.insert(len(self._front), self._waiting.popleft())
-        return self._front
+        front, waiting = self._front, self._waiting
+        if waiting:
+            # As many as fill a packet; all while none of them may send its octets.
+            wanted = self._max_datagram_size
+            if self._remote_max_data_used < self._remote_max_data:
+                for stream in front:
+                    wanted -= stream.sender.pending
+            while waiting and wanted > 0 and len(front) < FRONT:
+                stream = waiting.popleft()
+                front.insert(len(front), stream)
+                wanted -= stream.sender.pending
+        return front
 
     @_streams_queue.setter
     def _streams_queue(self, streams: list[Stream]) -> None:

@@ -103,6 +103,11 @@ class StreamSender(QuicStreamSender):
             self.is_finished or self._buffer_fin is not None or self._reset_error_code is not None
         )
 
+    @property
+    def pending(self) -> int:
+        """Octets that wait for a packet, or nearly: what is lost in between counts too."""
+        return self._buffer_stop - self.next_offset
+
     def has_work(self) -> bool:
         """Whether a packet could carry something of this stream."""
         return (
