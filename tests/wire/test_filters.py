@@ -315,6 +315,7 @@ def _one(kind: RangeFilterType, *ranges: tuple[int, int | None], **more: int) ->
         ([RangeFilter(K.OBJECT_ID)], True),
         # One SetID: all must match.
         ([_one(K.SUBGROUP, (3, 3)), _one(K.OBJECT_ID, (0, 9))], False),
+        ([_one(K.OBJECT_ID, (0, 9)), _one(K.SUBGROUP, (3, 3))], False),
         ([_one(K.SUBGROUP, (3, 3)), _one(K.OBJECT_ID, (0, 10))], True),
         # Two SetIDs: one is enough.
         ([_one(K.SUBGROUP, (3, 3)), _one(K.OBJECT_ID, (0, 9), set_id=1)], True),

@@ -67,6 +67,7 @@ ILLEGAL = {
     "more parameters than counted": (subscribe("01 1001 1080"), "behind its fields"),
     "nested parameter that may not stand there": (subscribe("01 23 03 01 1001"), "FILL_PARAMETERS"),
     "nested parameter of neither reading": (subscribe("01 23 02 05 ff"), "FILL_PARAMETERS"),
+    "octet behind the nested parameters": (subscribe("01 23 02 00 00"), "FILL_PARAMETERS"),
     "range filter that ends inside an integer": (
         subscribe("01 25 02 00 80"),
         "SUBGROUP filter ends",

@@ -172,5 +172,5 @@ def test_published_octets_decode(text: str) -> None:
 
 @pytest.mark.parametrize("text", BOTH_WAYS)
 def test_published_octets_are_what_we_write(text: str) -> None:
-    """Each message is written as its published frame, parameters ascending (R074)."""
+    """Each message is written as its published frame, parameters ascending (R074, R125)."""
     assert bytes.fromhex(text).hex() == encode_message(BOTH_WAYS[text], DRAFT_22).hex()

@@ -268,6 +268,12 @@ def test_fetch_subgroup_modes() -> None:
     assert [((1, 2 + i), subgroup) for i, subgroup in enumerate(subgroups)] == found
 
 
+def test_prior_subgroup_behind_a_datagram() -> None:
+    """The prior Subgroup ID is the one of the last Object that had one."""
+    found = objects(fetch_items("05 00 1f 01 07 02 80 00 40 00 01 00"))
+    assert [7, None, 7] == [one.subgroup for one in found if isinstance(one, Object)]
+
+
 def test_fetch_ids() -> None:
     """Object and Group deltas follow the Group Order of the fetch (R143)."""
     text = "05 00 1c 05 02 80 00 | 04 03 00 | 08 00 00 | 0c 01 00 00 | 10 07 00".replace("|", "")

@@ -113,9 +113,9 @@ class SetupOptionSpec:
     text: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Draft:
-    """One draft of MOQT.
+    """One draft of MOQT; compared by identity.
 
     Mappings are ascending by code point. `fill_count`: nested parameters start with their count
     (MOQT-22 §9.20.15 leaves it open; both readings are accepted). `subgroup_types` and
@@ -138,6 +138,9 @@ class Draft:
     layout_of_type: Mapping[int, MessageLayout] = field(init=False)
     layout_of_class: Mapping[type[Any], MessageLayout] = field(init=False)
     allowed_in_type: Mapping[int, frozenset[int]] = field(init=False)
+
+    def __repr__(self) -> str:
+        return f"<Draft {self.number}>"
 
     def __post_init__(self) -> None:
         by_type = {layout.message_type: layout for layout in self.messages}
