@@ -10,8 +10,8 @@ from kvcs_conformance.cases.load import case_of
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.evidence.files import CASE, RUN, case_folder, read_json
 from kvcs_conformance.evidence.read import read_evidence
+from kvcs_conformance.outcome import Outcome, judge_case, not_applicable
 from kvcs_conformance.report.results import results
-from kvcs_conformance.runner import Outcome, judge_case, not_applicable
 
 
 def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:

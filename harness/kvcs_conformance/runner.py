@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,11 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import SetupFailed, Unsupported
 from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, write_json
 from kvcs_conformance.evidence.read import Evidence
-from kvcs_conformance.judge import Assessment, assess
-from kvcs_conformance.judge.findings import unseen
 from kvcs_conformance.network import make_link
+from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes
 from kvcs_conformance.stage import Peers, Stage
-from kvcs_conformance.verdicts import Reason, Verdict
 
 REFERENCE = Peers()
-_GOOD = (Verdict.PASS, Verdict.PASS_NONSTRICT, Verdict.ADVISE)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One case with its assessment and what it rests on."""
-
-    case: Case
-    assessment: Assessment
-    evidence: Evidence | None
-    twin: Evidence | None = None
-    duration: float = 0.0
 
 
 def run_case(
@@ -46,7 +31,7 @@ def run_case(
     if case.twin is not None:
         twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers)
     evidence = None
-    if twin is None or _twin_passes(case, twin, catalogue):
+    if twin is None or twin_passes(case, twin, catalogue):
         evidence = perform(case, case.scenario, link, seed, peers)
     return Outcome(
         case,
@@ -55,36 +40,6 @@ def run_case(
         twin,
         time.perf_counter() - begun,
     )
-
-
-def not_applicable(case: Case) -> Assessment:
-    """The assessment of a case on a link that it is not for."""
-    told = unseen(f"runs on {case.only_link} only")
-    return Assessment(Verdict.NOT_APPLICABLE, None, "", (told,))
-
-
-def judge_case(
-    case: Case, evidence: Evidence | None, twin: Evidence | None, catalogue: Catalogue
-) -> Assessment:
-    """The assessment of a case from its evidence and that of its twin; a pure function."""
-    if case.twin is not None and twin is not None:
-        first = assess(twin, case.twin.judge, (), catalogue)
-        if first.verdict is Verdict.HARNESS_ERROR:
-            return first
-        if first.verdict not in _GOOD:
-            why = first.decisive.text if first.decisive else first.verdict.value
-            told = unseen(f"the positive twin does not pass: {why}", Reason.TWIN_FAILED)
-            return Assessment(
-                Verdict.BLOCKED, Reason.TWIN_FAILED, first.blame, (told, *first.findings)
-            )
-    if evidence is None:
-        return Assessment(Verdict.NOT_RUN, None, "", ())
-    return assess(evidence, case.judge, case.requires, catalogue)
-
-
-def _twin_passes(case: Case, twin: Evidence, catalogue: Catalogue) -> bool:
-    assert case.twin is not None
-    return assess(twin, case.twin.judge, (), catalogue).verdict in _GOOD
 
 
 def perform(

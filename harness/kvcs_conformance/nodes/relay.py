@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kvcs.authorization import ScopeGrants
+from kvcs.authorization import scope_policy
 from moqt.relay import Relay, RelayConfig
-from moqt.session import Request
 
 from kvcs_conformance.scenario import Scenario
 
@@ -18,16 +17,12 @@ TOKENS: dict[str, bytes | None] = {
 
 def relay_node(scenario: Scenario, relay_class: type[Relay] = Relay) -> Relay:
     """A relay that asks for scope tokens when the scenario says so."""
-    grants = ScopeGrants(
+    if not scenario.values.get("tokens-required"):
+        return relay_class(RelayConfig())
+    policy = scope_policy(
         {
             b"token of the scope": [scenario.scope_id],
             b"token of another scope": [scenario.other_scope_id],
         }
     )
-    if scenario.values.get("tokens-required"):
-        return relay_class(RelayConfig(authorise=grants))
-    return relay_class(RelayConfig(authorise=_anyone))
-
-
-def _anyone(request: Request) -> None:
-    return None
+    return relay_class(RelayConfig(authorise=policy))

@@ -11,7 +11,7 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import RESULTS, read_json, write_json
 from kvcs_conformance.evidence.read import Evidence
-from kvcs_conformance.runner import Outcome
+from kvcs_conformance.outcome import Outcome
 from kvcs_conformance.verdicts import Verdict
 
 SCHEMA = 1

@@ -1,0 +1,131 @@
+"""The command line: exit codes, one clear line for what is wrong, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from kvcs_conformance import datafiles
+from kvcs_conformance.cli import main
+
+
+def kvcs(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(argument) for argument in arguments])
+    code = stopped.value.code
+    assert isinstance(code, int)
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_list_names_the_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    """`kvcs list` names each case with its level, requirements and title."""
+    code, out, _ = kvcs(capsys, "list", "consumer/checks/digest-mismatch")
+    assert code == 0
+    assert out.startswith("consumer/checks/digest-mismatch  (consumer, MUST)\n")
+    assert "KVCS-4-22" in out
+
+
+def test_list_describes_every_word(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--steps` and `--judges` come from the definitions, so every word is there."""
+    from kvcs_conformance.cases.words import EVENTS, STEPS, TAMPERS, WAITS
+    from kvcs_conformance.judge import JUDGES
+
+    code, out, _ = kvcs(capsys, "list", "--steps", "--judges")
+    assert code == 0
+    shown = out.split()
+    assert {*STEPS, *WAITS, *EVENTS, *TAMPERS, *JUDGES} <= set(shown)
+
+
+def test_list_imports_nothing_heavy() -> None:
+    """`kvcs list` answers without the packages that take time to import."""
+    heavy = ["aioquic", "asyncio", "cryptography", "jsonschema", "ml_dtypes", "numpy", "rich"]
+    script = (
+        "import sys\n"
+        "from kvcs_conformance.cli import main\n"
+        "try:\n    main(['list'])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list", "nothing/*"], "no case matches 'nothing/*'"),
+        (["run", "nothing/*"], "no case matches 'nothing/*'"),
+        (["selftest", "nothing/*"], "no case matches 'nothing/*'"),
+        (["list", "--steps", "relay"], "--steps and --judges take no selector"),
+        (["run", "--link", "pigeon"], "'pigeon' is not one of 'memory', 'quic'"),
+        (["run", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["run", "--frobnicate"], "No such option"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    """What cannot be served is said in one line on stderr; exit code 2."""
+    code, out, err = kvcs(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_result_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """`explain` and `recheck` say what is missing in a folder that no run wrote."""
+    for arguments in (["explain", tmp_path, "relay/x"], ["recheck", tmp_path]):
+        code, _, err = kvcs(capsys, *arguments)
+        assert code == 2
+        assert (
+            err
+            == f"kvcs: {tmp_path}: no results.json there; `kvcs run --out {tmp_path}` writes one\n"
+        )
+
+
+def test_an_output_folder_that_cannot_be_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """`--out` below a file is refused before anything runs."""
+    (tmp_path / "file").write_text("")
+    code, _, err = kvcs(capsys, "run", "consumer/live/*", "--out", tmp_path / "file" / "out")
+    assert code == 2
+    assert "cannot be made" in err
+
+
+def test_a_broken_case_file_stops_everything(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown key in a case file is named with file and line; nothing runs, nothing is
+    written."""
+    data = tmp_path / "testcases"
+    for name in ("requirements/kvcs-00.yaml", "scenarios/tiny-gqa.yaml"):
+        target = data / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text((datafiles.folder("testcases") / name).read_text())
+    case = datafiles.folder("testcases") / "cases/publisher/priority.yaml"
+    (data / "cases").mkdir()
+    (data / "cases/x.yaml").write_text(case.read_text().replace("title:", "tilte:"))
+    monkeypatch.setenv("KVCS_DATA", str(tmp_path))
+    code, out, err = kvcs(capsys, "run", "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err == f"kvcs: {data}/cases/x.yaml:2: unknown key 'tilte'; did you mean 'title'?\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_result_schema_is_a_schema() -> None:
+    """The published schema of results is valid, and refuses a result without cases."""
+    schema = json.loads((datafiles.folder("reports") / "results.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"schema": 1}, schema)
