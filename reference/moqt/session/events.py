@@ -122,8 +122,8 @@ class PublishDoneReceived:
 class SubscriptionEnded:
     """The subscription's last event.
 
-    `complete`: PUBLISH_DONE came, and as many streams as it counted were seen to their end. False: a bounded
-    timer fired first.
+    `complete`: PUBLISH_DONE came, and as many streams as it counted were seen to their end.
+    False: a bounded timer fired first.
     """
 
     request: Request
@@ -236,6 +236,15 @@ class StreamStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionCut:
+    """We end a subscription whose subscriber is too slow; PUBLISH_DONE `code` goes out."""
+
+    request: Request
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrackMalformed:
     """The peer's Objects broke a rule of the Track (MOQT-22 §12.1); the request was cancelled."""
 
@@ -264,5 +273,6 @@ Event: TypeAlias = (
     | RangeReceived
     | StreamEnded
     | StreamStopped
+    | SubscriptionCut
     | TrackMalformed
 )
