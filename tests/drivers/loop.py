@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from moqt.drivers.quic import QuicHost, QuicOptions
 
@@ -67,8 +67,10 @@ class QuicPair:
     def connect(self, options: QuicOptions, config: Any = None) -> StandInSession:
         """Start a session of the client to the server."""
         host = self.host(self.client, options)
-        session: Any = host.connect(f"moqt://localhost:{self.port}/p", config or StandInConfig())
-        return session
+        return cast(
+            StandInSession,
+            host.connect(f"moqt://localhost:{self.port}/p", config or StandInConfig()),
+        )
 
     async def open(self, server: QuicOptions, client: QuicOptions) -> None:
         """Bring up one connection."""

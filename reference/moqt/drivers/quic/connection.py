@@ -96,7 +96,7 @@ class Connection(QuicConnection):
     def __init__(
         self, *, configuration: QuicConfiguration, streams: tuple[int, int], **arguments: Any
     ) -> None:
-        self._front = Front()
+        self._front = Front(self)
         self._waiting: deque[Stream] = deque()
         self._parked: dict[int, Stream] = {}
         super().__init__(configuration=configuration, **arguments)
@@ -127,39 +127,44 @@ class Connection(QuicConnection):
                     wanted -= stream.sender.pending
             while waiting and wanted > 0 and len(front) < FRONT:
                 stream = waiting.popleft()
-                front.insert(len(front), stream)
-                wanted -= stream.sender.pending
+                if front.keep(len(front), stream):
+                    wanted -= stream.sender.pending
         return front
 
     @_streams_queue.setter
     def _streams_queue(self, streams: list[Stream]) -> None:
         """aioquic assigns what is left of the queue after each packet."""
-        front = Front()
+        front = Front(self)
         for stream in streams:
-            if not stream.sender.has_work():
-                stream.sender.queued = False
-            elif stream.sender.is_stream_blocked():
-                self._parked[stream.stream_id] = stream
-            else:
-                front.insert(len(front), stream)
+            front.keep(len(front), stream)
         self._front = front
 
     def activate(self, stream: Stream, *, urgent: bool = False) -> None:
-        """Let the stream take part in the next packets; one that lost data goes first."""
+        """Let the stream take part in the next packets; what is lost or urgent goes first."""
         parked = self._parked.pop(stream.stream_id, None) is not None
-        if parked or not stream.sender.queued:
-            stream.sender.queued = True
-            if urgent or parked:
-                self._waiting.appendleft(stream)
-            else:
-                self._waiting.append(stream)
+        if stream.sender.queued and not parked:
+            if not urgent or stream not in self._waiting:
+                return
+            self._waiting.remove(stream)
+        stream.sender.queued = True
+        if urgent:
+            self._front.insert(0, stream)
+        else:
+            self._waiting.append(stream)
+
+    def park(self, stream: Stream) -> None:
+        """Let the stream wait until the peer grants it credit."""
+        self._parked[stream.stream_id] = stream
 
     def _handle_max_stream_data_frame(
         self, context: QuicReceiveContext, frame_type: int, buf: Buffer
     ) -> None:
+        start = buf.tell()
+        stream_id = buf.pull_uint_var()
+        buf.seek(start)
         super()._handle_max_stream_data_frame(context, frame_type, buf)
-        self._waiting.extendleft(reversed(self._parked.values()))
-        self._parked.clear()
+        if stream := self._parked.pop(stream_id, None):
+            self._waiting.appendleft(stream)
 
     def open_stream(self, unidirectional: bool) -> int | None:
         """A new stream's ID, or None while the peer grants none."""

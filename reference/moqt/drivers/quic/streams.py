@@ -13,6 +13,23 @@ PRIVATE: dict[type, tuple[str, ...]] = {
     QuicStreamSender: ("get_frame", "on_data_delivery", "on_reset_delivery", "reset", "write"),
     QuicStreamReceiver: ("on_stop_sending_delivery", "stop"),
 }
+PRIVATE_STREAM_ATTRIBUTES = {
+    "sender": (
+        "_buffer",
+        "_buffer_fin",
+        "_buffer_start",
+        "_buffer_stop",
+        "_pending",
+        "_pending_eof",
+        "_reset_error_code",
+        "buffer_is_empty",
+        "highest_offset",
+        "is_finished",
+        "next_offset",
+        "reset_pending",
+    ),
+    "receiver": ("highest_offset", "is_finished", "stop_pending"),
+}
 
 
 class StreamOwner(Protocol):
@@ -24,6 +41,9 @@ class StreamOwner(Protocol):
 
     def activate(self, stream: Stream, *, urgent: bool = False) -> None:
         """Let the stream take part in the next packets."""
+
+    def park(self, stream: Stream) -> None:
+        """Let the stream wait until the peer grants it credit."""
 
 
 class Stream(QuicStream):
@@ -67,7 +87,7 @@ class StreamSender(QuicStreamSender):
         self._connection.unsent -= self._buffer_stop - self.highest_offset
         self._buffer = bytearray()
         self._connection.unfinished[self._stream.stream_id] = None
-        self._connection.activate(self._stream)
+        self._connection.activate(self._stream, urgent=True)
 
     def on_data_delivery(
         self, delivery: QuicDeliveryState, start: int, stop: int, fin: bool
@@ -137,16 +157,20 @@ class StreamReceiver(QuicStreamReceiver):
 
     def stop(self, error_code: int = 0) -> None:
         super().stop(error_code)
-        self._connection.activate(self._stream)
+        self._connection.activate(self._stream, urgent=True)
 
     def on_stop_sending_delivery(self, delivery: QuicDeliveryState) -> None:
         super().on_stop_sending_delivery(delivery)
         if self.stop_pending:
-            self._connection.activate(self._stream)
+            self._connection.activate(self._stream, urgent=True)
 
 
 class Front(list[Stream]):
-    """The streams that aioquic fills a packet from."""
+    """The streams that aioquic fills a packet from; none that only credit lets go on."""
+
+    def __init__(self, connection: StreamOwner) -> None:
+        super().__init__()
+        self._connection = connection
 
     def append(self, stream: Stream) -> None:
         """aioquic adds every new stream; here one enters when it has something to send."""
@@ -154,9 +178,17 @@ class Front(list[Stream]):
     def extend(self, served: Iterable[Stream]) -> None:
         """aioquic puts a served stream last; here it goes on until it is done."""
         for stream in served:
-            stream.sender.queued = stream.sender.has_work()
-            if stream.sender.queued:
-                self.insert(0, stream)
+            self.keep(0, stream)
+
+    def keep(self, index: int, stream: Stream) -> bool:
+        """Put a stream at `index`, unless it has nothing to send or must wait for credit."""
+        stream.sender.queued = stream.sender.has_work()
+        if stream.sender.is_stream_blocked():
+            self._connection.park(stream)
+            return False
+        if stream.sender.queued:
+            self.insert(index, stream)
+        return stream.sender.queued
 
 
 class StreamTable(dict[int, Stream]):
