@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from moqt.session.transport import Transport
+from moqt.session import Session, SessionConfig, Transport
 
-if TYPE_CHECKING:
-    from moqt.session import Session, SessionConfig
-
-SessionFactory: TypeAlias = "Callable[[bool, Transport, SessionConfig], Session]"
+SessionFactory: TypeAlias = Callable[[bool, Transport, SessionConfig], Session]
 
 
 def make_session(is_client: bool, transport: Transport, config: SessionConfig) -> Session:
     """The session that every driver runs unless it is told another."""
-    from moqt.session import Session
-
     return Session(is_client, transport, config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING
 from moqt.drivers.memory.carrier import Carrier, ConnectionEvent
 from moqt.drivers.memory.clock import Timer
 from moqt.drivers.memory.link import Link, Wire
+from moqt.drivers.memory.sending import Piece, SendQueue
 from moqt.drivers.memory.streams import (
     ReceiveHalf,
     SendHalf,
-    Write,
     is_client_opened,
     is_unidirectional,
 )
@@ -54,16 +53,13 @@ class End:
         self._wire = Wire(outgoing, Random(seed))
         self._sending: dict[int, SendHalf] = {}
         self._receiving: dict[int, ReceiveHalf] = {}
-        self._writes: deque[Write] = deque()
-        self._queued = 0
+        self._queue = SendQueue(self._wire, self._sending)
         self._pump_scheduled = False
         self._closing: tuple[int, str] | None = None
         # Indexed by is_unidirectional.
         self._opened = [0, 0]
         self._stream_limit = [outgoing.streams(False), outgoing.streams(True)]
         self._seen = [0, 0]
-        self._sent = 0
-        self._send_limit = outgoing.connection_window
         self._consumed = 0
         self._granted = self._incoming.connection_window
 
@@ -86,10 +82,7 @@ class End:
         half = self._sending.get(stream_id)
         if half is None or half.ended or half.fin_written or self._deaf:
             return
-        half.fin_written = fin
-        half.written += len(data)
-        self._queued += len(data)
-        self._writes.append(Write(stream_id, memoryview(data).cast("B"), fin))
+        self._queue.add(stream_id, half, data, fin)
         self._pump()
 
     def room(self, stream_id: int) -> int:
@@ -97,14 +90,7 @@ class End:
         half = self._sending.get(stream_id)
         if half is None or half.ended or half.fin_written or self._deaf:
             return 0
-        return max(
-            0,
-            min(
-                half.limit - half.written,
-                self._send_limit - self._sent - self._queued,
-                self._wire.link.buffer - self._queued,
-            ),
-        )
+        return self._queue.room(half)
 
     def reset(self, stream_id: int, code: int) -> None:
         """See `Transport.reset`."""
@@ -112,7 +98,7 @@ class End:
         if half is None or half.ended or self._deaf:
             return
         half.ended = True
-        self._drop_writes(stream_id)
+        self._queue.drop(stream_id)
         self.observe("reset-sent", stream_id, code=code)
         at = self._wire.arrival(self._network.now, 0)
         self._carry(at, lambda peer: peer.reset_arrived(stream_id, code))
@@ -162,7 +148,7 @@ class End:
             return
         self._closing = (code, reason)
         self._pump()
-        at = self._network.now + (FLUSH_TIME if self._writes else 0.0)
+        at = self._network.now + (FLUSH_TIME if self._queue else 0.0)
         self._network.call_at(at, self, self._close_now)
 
     # What the network calls.
@@ -242,46 +228,17 @@ class End:
         return self.ended or self._closing is not None
 
     def _pump(self) -> None:
-        """Give the link what credit and bandwidth allow, in the order of the writes."""
-        now = self._network.now
-        blocked: list[Write] = []
-        blocked_streams: set[int] = set()
-        while self._writes:
-            if self._wire.free_at > now:
-                self._schedule_pump()
-                break
-            write = self._writes.popleft()
-            half = self._sending[write.stream_id]
-            held = write.stream_id in blocked_streams
-            size = 0 if held else self._sendable(half, write)
-            if held or (write.data and not size):
-                blocked_streams.add(write.stream_id)
-                blocked.append(write)
-                continue
-            if size < len(write.data):
-                rest = Write(write.stream_id, write.data[size:], write.fin)
-                self._writes.appendleft(rest)
-            self._transmit(half, write, size)
-        self._writes.extendleft(reversed(blocked))
+        """Give the link what it takes now; come back when it is free."""
+        for piece in self._queue.take(self._network.now):
+            self._transmit(piece)
+        if self._queue and self._wire.free_at > self._network.now:
+            self._schedule_pump()
 
-    def _sendable(self, half: SendHalf, write: Write) -> int:
-        size = min(len(write.data), half.limit - half.sent, self._send_limit - self._sent)
-        piece = self._wire.piece_size() if size else None
-        return size if piece is None else min(size, piece)
-
-    def _transmit(self, half: SendHalf, write: Write, size: int) -> None:
-        data = bytes(write.data[:size])
-        fin = write.fin and size == len(write.data)
-        half.sent += size
-        half.ended = half.ended or fin
-        self._sent += size
-        self._queued -= size
-        stream_id = write.stream_id
+    def _transmit(self, piece: Piece) -> None:
+        stream_id, data, fin = piece.stream_id, piece.data, piece.fin
         self.observe("data-sent", stream_id, data=data, fin=fin)
-        at = self._wire.arrival(self._network.now, size, stream_id)
-        self._carry(at, lambda peer: peer.data_arrived(stream_id, data, fin))
+        self._carry(piece.arrival, lambda peer: peer.data_arrived(stream_id, data, fin))
         if fin:
-            self._wire.stream_arrival.pop(stream_id, None)
             self._forget_if_done(stream_id)
 
     def _schedule_pump(self) -> None:
@@ -293,12 +250,6 @@ class End:
         self._pump_scheduled = False
         if not self.ended:
             self._pump()
-
-    def _drop_writes(self, stream_id: int) -> None:
-        kept = deque(write for write in self._writes if write.stream_id != stream_id)
-        self._queued -= sum(len(w.data) for w in self._writes if w.stream_id == stream_id)
-        self._writes = kept
-        self._wire.stream_arrival.pop(stream_id, None)
 
     def _close_now(self) -> None:
         if self.ended or self._closing is None:
@@ -394,7 +345,7 @@ class End:
             self._pump()
 
     def _connection_credit(self, limit: int) -> None:
-        self._send_limit = max(self._send_limit, limit)
+        self._queue.credit = max(self._queue.credit, limit)
         if not self.ended:
             self._pump()
 
@@ -415,7 +366,7 @@ class End:
         self.session.connection_closed(code, reason, by_peer, self._network.now)
 
     def _forget_streams(self) -> None:
-        self._writes.clear()
+        self._queue.clear()
         self._sending.clear()
         self._receiving.clear()
 

@@ -28,15 +28,6 @@ class ReceiveHalf:
     held: deque[tuple[bytes, bool]] = field(default_factory=deque)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One `Transport.send` that waits for credit or for the link."""
-
-    stream_id: int
-    data: memoryview
-    fin: bool
-
-
 def is_unidirectional(stream_id: int) -> bool:
     """RFC 9000 §2.1: bit 1."""
     return bool(stream_id & 2)
