@@ -1,7 +1,7 @@
 """Session: one MOQT connection as a state machine without I/O (MOQT-22 §3 to §9)."""
 
 from moqt.session.config import SessionConfig
-from moqt.session.fetching import FetchFailed, FetchSender, FetchSource, FetchState
+from moqt.session.fetching import FetchFailed, FetchItem, FetchSender, FetchSource, FetchState
 from moqt.session.publication import SubscriptionSender
 from moqt.session.requests import Request, RequestKind, RequestState
 from moqt.session.session import Session
@@ -9,6 +9,7 @@ from moqt.session.transport import Transport
 
 __all__ = [
     "FetchFailed",
+    "FetchItem",
     "FetchSender",
     "FetchSource",
     "FetchState",
