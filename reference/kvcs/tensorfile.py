@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -26,7 +26,10 @@ from kvcs.errors import DescriptorError, InputError, JsonError
 from kvcs.geometry import Geometry
 from kvcs.names import Component
 from kvcs.strict_json import JsonValue, parse_json
-from kvcs.tensors import DTYPES, Array
+from kvcs.tensors import DTYPES, Array, join_layer
+
+if TYPE_CHECKING:
+    from kvcs.consumer.result import Result
 
 CODES: Mapping[str, str] = {
     "fp32": "F32",
@@ -47,6 +50,18 @@ class Layer(NamedTuple):
 
     k: Array
     v: Array | None
+
+
+def restored_layer(result: Result, geometry: Geometry, layer: int, blocks: int) -> Layer:
+    """One layer of the first `blocks` blocks of what a consumer retrieved.
+
+    Raises InputError when a block is not verified in that layer.
+    """
+    sections = [result.sections(layer, block) for block in range(blocks)]
+    k = join_layer([section for section, _ in sections], geometry, Component.K)
+    if not geometry.v_head_dim:
+        return Layer(k, None)
+    return Layer(k, join_layer([section for _, section in sections], geometry, Component.V))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +97,9 @@ def read_tensor_file(
     """
     metadata, entries, data = _map(path)
     if descriptor is None:
-        descriptor = _descriptor(_metadata(path, metadata, "descriptor"), path)
+        descriptor = _descriptor(path, metadata)
     if tokens is None:
-        tokens = check_tokens(_metadata(path, metadata, "tokens"), str(path))
+        tokens = _tokens(path, metadata)
     geometry = tensor_geometry(descriptor)
     for name in entries:
         _check_name(path, name, geometry)
@@ -104,6 +119,12 @@ def read_tensor_file(
         for i in range(geometry.layers)
     }
     return TensorFile(descriptor, tuple(tokens), layers)
+
+
+def read_context(path: Path) -> tuple[Descriptor, tuple[int, ...]]:
+    """Descriptor and tokens of a tensor file, whatever tensors it holds; InputError without."""
+    metadata, _, _ = _map(path)
+    return _descriptor(path, metadata), _tokens(path, metadata)
 
 
 def write_tensor_file(path: Path, cache: TensorFile) -> None:
@@ -204,10 +225,15 @@ def _metadata(path: Path, metadata: Mapping[str, str], name: str) -> JsonValue:
         raise InputError(f"{path}: metadata entry '{name}': {error}") from None
 
 
-def _descriptor(value: JsonValue, path: Path) -> Descriptor:
+def _descriptor(path: Path, metadata: Mapping[str, str]) -> Descriptor:
+    value = _metadata(path, metadata, "descriptor")
     if not isinstance(value, Mapping):
         raise InputError(f"{path}: metadata entry 'descriptor' is a JSON object")
     return value
+
+
+def _tokens(path: Path, metadata: Mapping[str, str]) -> tuple[int, ...]:
+    return check_tokens(_metadata(path, metadata, "tokens"), str(path))
 
 
 def _wanted(geometry: Geometry) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -6,14 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kvcs.authorization import ScopeGrants, bearer
+from kvcs.authorization import bearer, scope_policy
+from kvcs.errors import InputError
+from moqt.session import RequestKind
 from moqt.wire.errors import RequestErrorCode, RequestRefused
 from moqt.wire.messages import SetupOptions
 from moqt.wire.names import FullTrackName
 from moqt.wire.tokens import AliasType, Token
 
 A, B = bytes(15) + b"\x01", bytes(15) + b"\x02"
-GRANTS = ScopeGrants({b"for-a": {A}, b"for-both": {A, B}})
+GRANTS = scope_policy({b"for-a": {A}, b"for-both": {A, B}})
 
 
 def request(
@@ -22,6 +24,7 @@ def request(
     """A request for a track of, or for the prefix, `fields`."""
     options = SetupOptions(authorization_tokens=(setup,) if setup else ())
     return SimpleNamespace(
+        kind=RequestKind.FETCH if track else RequestKind.SUBSCRIBE_NAMESPACE,
         track=FullTrackName(fields, b"k.raw.s0") if track else None,
         namespace=None if track else fields,
         tokens=(token,) if token else (),
@@ -83,3 +86,10 @@ def test_no_other_token_opens_a_scope(token: Token | None) -> None:
     """No token, an empty or unknown one, an unresolved alias, one of another type: refused."""
     with pytest.raises(RequestRefused):
         GRANTS(request(b"kvcs-1", A, token=token))
+
+
+@pytest.mark.parametrize("grants", [{b"": {A}}, {b"for-a": {A[:15]}}])
+def test_grants_that_make_no_sense_are_refused(grants: dict[bytes, set[bytes]]) -> None:
+    """An empty token and a Scope ID of another length are errors of whoever set them up."""
+    with pytest.raises(InputError):
+        scope_policy(grants)

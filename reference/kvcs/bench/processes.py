@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 from kvcs.errors import InputError
 
+PATIENCE_S = 30.0
+
 Role: TypeAlias = Callable[["Channel", dict[str, Any]], Coroutine[Any, Any, None]]
 
 
@@ -71,6 +73,12 @@ class Channel:
         message: tuple[str, Any] = self._connection.recv()
         return message
 
+    async def answer_usage(self) -> None:
+        """Answer each further message with what this process has used, until the other end goes."""
+        while True:
+            await self.heard()
+            self.tell("usage", usage())
+
 
 class Process:
     """One role at work; `wait` hears its messages in order."""
@@ -88,6 +96,12 @@ class Process:
     def tell(self, name: str, value: Any = None) -> None:
         """Send a message to the role."""
         self._connection.send((name, value))
+
+    def ask_usage(self) -> Usage:
+        """What the role's process has used so far."""
+        self.tell("usage")
+        used: Usage = self.wait("usage", PATIENCE_S)
+        return used
 
     def wait(self, name: str, timeout_s: float) -> Any:
         """The value of the role's next message, which must be `name`.
@@ -113,8 +127,12 @@ class Process:
             self._process.join()
 
 
+Start: TypeAlias = Callable[[str, Role, dict[str, Any]], Process]
+"""Start a role under a name with settings."""
+
+
 @contextlib.contextmanager
-def processes() -> Iterator[Callable[[str, Role, dict[str, Any]], Process]]:
+def processes() -> Iterator[Start]:
     """Start roles within the block; all of them end with it."""
     started: list[Process] = []
 

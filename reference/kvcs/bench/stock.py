@@ -15,7 +15,7 @@ from aioquic.asyncio.client import connect
 from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 
-from kvcs.bench.processes import Channel, clock, usage
+from kvcs.bench.processes import Channel, Start, clock
 
 ALPN = "stock-copy"
 PIECE = 32768
@@ -64,8 +64,7 @@ async def receiver(channel: Channel, settings: dict[str, Any]) -> None:
         while data := await reader.read(65536):
             received += len(data)
         channel.tell("received", (received, clock() - started))
-        channel.tell("usage", usage())
-        await channel.heard()
+        await channel.answer_usage()
 
 
 async def _serve(channel: Channel, settings: dict[str, Any], copy: Any) -> None:
@@ -83,9 +82,7 @@ async def _serve(channel: Channel, settings: dict[str, Any], copy: Any) -> None:
     socket = server._transport
     assert socket is not None
     channel.tell("ready", socket.get_extra_info("sockname")[1])
-    await channel.heard()
-    channel.tell("usage", usage())
-    await channel.heard()
+    await channel.answer_usage()
 
 
 def _client(settings: dict[str, Any]) -> QuicConfiguration:
@@ -95,3 +92,22 @@ def _client(settings: dict[str, Any]) -> QuicConfiguration:
         max_datagram_size=settings["datagram_size"],
         verify_mode=ssl.CERT_NONE,
     )
+
+
+def copy_rate(start: Start, settings: dict[str, Any], octets: int, *, forwarded: bool) -> float:
+    """10^6 octets per second of one stream copy; `forwarded`: over a third process."""
+    mine = settings | {"octets": octets}
+    source = start("stock sender", sender, mine)
+    at_work = [source]
+    port = source.wait("ready", 30)
+    if forwarded:
+        middle = start("stock forwarder", forwarder, mine | {"upstream": port})
+        at_work.append(middle)
+        port = middle.wait("ready", 30)
+    sink = start("stock receiver", receiver, mine | {"upstream": port})
+    received, seconds = sink.wait("received", 600)
+    for process in (*at_work, sink):
+        process.end()
+    if received != octets:
+        raise RuntimeError(f"the stock copy delivered {received} of {octets} octets")
+    return float(octets / seconds / 1e6)

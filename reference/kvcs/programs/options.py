@@ -70,7 +70,7 @@ def transport_options(command: Command) -> Command:
     for option in (
         click.option(
             "--datagram-size",
-            type=click.IntRange(1200, 65000),
+            type=click.IntRange(1200, 16383),
             default=1200,
             show_default=True,
             metavar="OCTETS",

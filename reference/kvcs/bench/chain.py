@@ -1,0 +1,201 @@
+"""Publisher, relay and consumer, each in a process of its own: a cache from end to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moqt.drivers.quic import QuicHost, QuicOptions
+from moqt.relay import Relay, RelayConfig
+from moqt.session import SessionConfig
+
+from kvcs.bench.processes import Channel, Process, Start, Usage, clock
+from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
+from kvcs.identity import profile
+from kvcs.model.base import ModelShape, describe
+from kvcs.names import Component
+from kvcs.publisher import PublicationSpec, Publisher
+
+LOOPBACK = "127.0.0.1"
+SCOPE_KEY = bytes(range(32))
+BLOCK_TOKENS = 16
+PATIENCE_S = 600.0
+POOL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A cache of `layers` x `blocks` blocks, K and V of 32 KiB each."""
+
+    layers: int = 32
+    blocks: int = 64
+
+    @property
+    def octets(self) -> int:
+        """Tensor data in sum."""
+        return self.layers * self.blocks * 2 * 32768
+
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        """16 tokens x 8 heads x 128 channels of bf16 are 32 KiB."""
+        shape = ModelShape(layers=self.layers, heads=32, kv_heads=8, head_dim=128)
+        return describe(shape, "example/bench", {}, BLOCK_TOKENS)
+
+    @property
+    def tokens(self) -> list[int]:
+        """As many as fill the blocks."""
+        return list(range(self.blocks * BLOCK_TOKENS))
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One cache that went through: seconds from the first put layer, and what each role used."""
+
+    octets: int
+    seconds: float
+    first_layer_s: float
+    used: dict[str, Usage]
+
+    @property
+    def mb_per_s(self) -> float:
+        """Tensor data per second, in units of 10^6 octets."""
+        return self.octets / self.seconds / 1e6
+
+
+def settings_for(folder: Path, datagram_size: int, size: Size) -> dict[str, Any]:
+    """What all roles of one measurement are told."""
+    return {
+        "cert": folder / "cert.pem",
+        "key": folder / "key.pem",
+        "datagram_size": datagram_size,
+        "size": size,
+    }
+
+
+def transfer(start: Start, relay_at_work: Process, port: int, settings: dict[str, Any]) -> Transfer:
+    """Send one cache through a relay that is at work; the consumer subscribes first."""
+    mine = settings | {"url": f"moqt://{LOOPBACK}:{port}"}
+    before = relay_at_work.ask_usage()
+    source = start("publisher", publisher, mine)
+    source.wait("announced", 30)
+    sink = start("consumer", consumer, mine)
+    sink.wait("subscribed", 30)
+    source.tell("go")
+    began = source.wait("began", 30)
+    first, ended, accepted = sink.wait("done", PATIENCE_S)
+    after = relay_at_work.ask_usage()
+    used = {
+        "publisher": source.ask_usage(),
+        "relay": Usage(after.cpu_s - before.cpu_s, after.peak_octets),
+        "consumer": sink.ask_usage(),
+    }
+    size: Size = settings["size"]
+    expected = 2 * size.layers * size.blocks
+    if accepted != expected:
+        raise RuntimeError(f"{accepted} of {expected} Objects were verified")
+    for process in (source, sink):
+        process.end()
+    return Transfer(size.octets, ended - began, first - began, used)
+
+
+def options(settings: dict[str, Any]) -> QuicOptions:
+    """The driver's options of a role."""
+    return QuicOptions(datagram_size=settings["datagram_size"], insecure=True)
+
+
+async def relay(channel: Channel, settings: dict[str, Any]) -> None:
+    """A relay with a cache of `cache_budget` octets."""
+    host = QuicHost(Relay(RelayConfig(cache_budget=settings["cache_budget"])), options(settings))
+    files = {"cert_file": settings["cert"], "key_file": settings["key"]}
+    channel.tell("ready", await host.listen(LOOPBACK, 0, SessionConfig(), **files))
+    await channel.answer_usage()
+
+
+async def publisher(channel: Channel, settings: dict[str, Any]) -> None:
+    """Announce, wait for "go", publish every layer."""
+    size: Size = settings["size"]
+    announced = asyncio.Event()
+
+    def heard(event: dict[str, Any]) -> None:
+        if event["event"] == "announce-accepted":
+            announced.set()
+
+    role = Publisher(report=heard)
+    host = QuicHost(role, options(settings))
+    publication = role.open(
+        PublicationSpec(
+            profile=profile("kvsp-p0"),
+            scope_key=SCOPE_KEY,
+            descriptor=size.descriptor,
+            tokens=size.tokens,
+            publication_id=secrets.token_bytes(16),
+        )
+    )
+    publication.open_segment()
+    role.connect(settings["url"], SessionConfig())
+    await announced.wait()
+    channel.tell("announced")
+    await channel.heard()
+    pool = os.urandom(POOL + 32768)
+    channel.tell("began", clock())
+    for layer in range(size.layers):
+        publication.put_layer(0, layer, _layer(pool, size, layer))
+        host.wake()
+        await asyncio.sleep(0)
+    publication.complete_segment(0)
+    host.wake()
+    await channel.answer_usage()
+
+
+async def consumer(channel: Channel, settings: dict[str, Any]) -> None:
+    """Restore live; every Object's digest is verified before it counts."""
+    size: Size = settings["size"]
+    accepted = 0
+    first = 0.0
+    done = asyncio.Event()
+
+    def heard(event: dict[str, Any]) -> None:
+        nonlocal accepted, first
+        match event["event"]:
+            case "object-accepted":
+                accepted += 1
+            case "layer-usable":
+                first = first or clock()
+            case "segment":
+                channel.tell("subscribed")
+            case "done":
+                done.set()
+
+    request = ConsumeRequest(
+        profile=profile("kvsp-p0"),
+        scope_key=SCOPE_KEY,
+        descriptor=size.descriptor,
+        tokens=size.tokens,
+        sources=(settings["url"],),
+        mode=Mode.LIVE,
+        budgets=Budgets(stall=60, recovery=60, total=PATIENCE_S, probe=10, discovery=30),
+    )
+    _host = QuicHost(Consumer(request, heard), options(settings))
+    await done.wait()
+    channel.tell("done", (first, clock(), accepted))
+    await channel.answer_usage()
+
+
+def _layer(pool: bytes, size: Size, layer: int) -> dict[Component, Sequence[memoryview]]:
+    """Sections that differ from block to block, cut from one pool of random octets."""
+    view = memoryview(pool)
+
+    def section(index: int) -> memoryview:
+        offset = index * 251 % POOL
+        return view[offset : offset + 32768]
+
+    first = 2 * layer * size.blocks
+    return {
+        Component.K: [section(first + 2 * block) for block in range(size.blocks)],
+        Component.V: [section(first + 2 * block + 1) for block in range(size.blocks)],
+    }

@@ -1,0 +1,66 @@
+"""What `kvcs bench` measures, one function per kind of measurement; each adds one run's values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kvcs.bench import chain, fetches, stock
+from kvcs.bench.processes import processes
+from kvcs.bench.results import Results
+
+MIB = 2**20
+CACHE_BUDGET = 64 * MIB
+STOCK_OCTETS = 32 * MIB
+FETCHES = 1000
+FLAT_DATAGRAM_SIZE = 16000
+
+
+def measure_throughput(
+    results: Results, folder: Path, datagram_size: int, size: chain.Size
+) -> None:
+    """One cache end to end, and the stock copies that it is set against."""
+    settings = chain.settings_for(folder, datagram_size, size)
+    suffix = f" at {datagram_size} octets"
+    with processes() as start:
+        copy = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=False)
+        results.add(f"stock copy{suffix}", "MB/s", copy)
+        forwarded = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=True)
+        results.add(f"stock copy over a forwarder{suffix}", "MB/s", forwarded)
+        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
+        port = relay.wait("ready", 30)
+        done = chain.transfer(start, relay, port, settings)
+    rate = done.mb_per_s
+    results.add(f"chain{suffix}", "MB/s", rate, (f"stock copy{suffix}", copy))
+    name = f"stock copy over a forwarder{suffix}"
+    results.add(f"chain against forwarder{suffix}", "MB/s", rate, (name, forwarded))
+    results.add(f"first usable layer{suffix}", "ms", 1000 * done.first_layer_s)
+    for role, used in done.used.items():
+        results.add(f"CPU of the {role}{suffix}", "s", used.cpu_s)
+        results.add(f"peak memory of the {role}{suffix}", "MiB", used.peak_octets / MIB)
+
+
+def measure_fetches(results: Results, folder: Path) -> None:
+    """Small FETCHes through a relay whose cache is warm."""
+    settings = chain.settings_for(folder, 1200, chain.Size()) | {"count": FETCHES}
+    with processes() as start:
+        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
+        settings["url"] = f"moqt://{chain.LOOPBACK}:{relay.wait('ready', 30)}"
+        source = start("origin", fetches.origin, settings)
+        source.wait("announced", 30)
+        alone, together = start("client", fetches.client, settings).wait("rates", 120)
+    results.add("FETCH round trips, one after another", "1/s", alone)
+    results.add(f"FETCH round trips, {fetches.SIDE_BY_SIDE} side by side", "1/s", together)
+
+
+def measure_memory(results: Results, folder: Path) -> None:
+    """Four caches of 128 MiB through one relay, then four more."""
+    size = chain.Size()
+    settings = chain.settings_for(folder, FLAT_DATAGRAM_SIZE, size)
+    with processes() as start:
+        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
+        port = relay.wait("ready", 30)
+        for half in ("first", "second"):
+            for _ in range(512 * MIB // size.octets):
+                chain.transfer(start, relay, port, settings)
+            peak = relay.ask_usage().peak_octets / MIB
+            results.add(f"relay memory after the {half} 512 MiB", "MiB", peak)
