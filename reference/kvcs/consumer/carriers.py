@@ -105,8 +105,8 @@ class Carrier:
 
     def cancel(self) -> None:
         """Nothing of it is wanted any more."""
-        if not self.over and self.request is not None and self.route.source.ready:
-            self.route.source.session.cancel(self.request)
+        if not self.over:
+            self.route.source.cancel(self.request)
         self.over = True
 
     def end(self, reason: str, error: RequestError | None = None) -> None:
@@ -168,6 +168,7 @@ class LiveCarrier(Carrier):
         self.largest: Location | None = None
         self.filled = False
         self.ended: set[str] = set()
+        self._fill_over = False
 
     def _send(self) -> Request:
         session = self.route.source.session
@@ -177,13 +178,14 @@ class LiveCarrier(Carrier):
         match event:
             case RequestAccepted(response=SubscribeOk() as response):
                 self.largest = response.parameters.largest_object
-                self.filled = self.largest is None or self.largest < self.span.start
+                if self.largest is None or self.largest < self.span.start:
+                    self.filled = True
                 self.receiver.carrier_progress(self)
+                self._close_fill()
             case StreamEnded(stream=stream, code=code) if stream.via is Via.FILL:
                 self.filled = code is None
-                if self.largest is not None:
-                    before = self.outstanding(LocationRange(START, self.largest))
-                    self.receiver.lost(self, before, "fill.gap" if self.filled else "fill.reset")
+                self._fill_over = True
+                self._close_fill()
                 self.receiver.carrier_progress(self)
             case StreamEnded(stream=stream, code=code) if code is not None:
                 if stream.group is not None:
@@ -197,6 +199,12 @@ class LiveCarrier(Carrier):
                     self.ended.add("publish-done")
                 self.receiver.carrier_progress(self)
                 self.end("track.ended" if ended else "subscription.ended")
+
+    def _close_fill(self) -> None:
+        """The fill and its upper end are both known: what it did not bring is lost."""
+        if self._fill_over and self.largest is not None:
+            before = self.outstanding(LocationRange(START, self.largest))
+            self.receiver.lost(self, before, "fill.gap" if self.filled else "fill.reset")
 
 
 class FetchCarrier(Carrier):

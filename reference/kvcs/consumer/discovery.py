@@ -102,13 +102,13 @@ class Discovery:
     def start(self, sources: Sequence[Source]) -> None:
         """Begin at the longest prefix."""
         self._sources = list(sources)
-        self._timers.set(
-            "discovery", self._finder.now + self._request.budgets.discovery, self._out_of_time
-        )
         self.descend()
 
     def descend(self) -> None:
         """Ask for the next shorter prefix, or end the descent."""
+        if "discovery" not in self._timers:
+            at = self._finder.now + self._request.budgets.discovery
+            self._timers.set("discovery", at, self._out_of_time)
         self._timers.cancel("probe")
         self._hit = False
         self._cancel()
@@ -199,7 +199,7 @@ class Discovery:
 
     def _cancel(self) -> None:
         for probe in self._probes:
-            if not probe.over and probe.request is not None and probe.source.ready:
-                probe.source.session.cancel(probe.request)
+            if not probe.over:
+                probe.source.cancel(probe.request)
             probe.end()
         self._probes.clear()

@@ -87,8 +87,8 @@ class ManifestFeed:
 
     def cancel(self) -> None:
         """No more versions are wanted."""
-        if not self.over and self._request is not None and self.route.source.ready:
-            self.route.source.session.cancel(self._request)
+        if not self.over:
+            self.route.source.cancel(self._request)
         self.over = True
 
     def on_event(self, event: Event) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from moqt.endpoint import Host
-from moqt.session import Session, SessionConfig
+from moqt.session import RequestKind, Session, SessionConfig
 from moqt.session.events import Event, GoawayReceived, RequestReceived, SessionClosed, SetupReceived
 from moqt.wire.errors import RequestErrorCode, SessionError
 
@@ -87,6 +87,8 @@ class Consumer(Questions):
                 source.leaving = True
             case GoawayReceived():
                 pass
+            case RequestReceived(request=request) if request.kind is RequestKind.PUBLISH_NAMESPACE:
+                session.accept(request)
             case RequestReceived(request=request):
                 session.refuse(request, RequestErrorCode.NOT_SUPPORTED, "a consumer only asks")
             case _:
@@ -335,22 +337,20 @@ class Consumer(Questions):
         if view is not None:
             self._begin(view)
             return
-        discovery = self._discovery
-        if discovery is not None and discovery.can_descend(self._reused_blocks()):
-            discovery.descend()
-            return
         restore = self._restore
-        if restore is not None and self._replacement_expected(restore):
+        spent = restore is not None and restore.supply.spent
+        if restore is not None and not spent and self._replacement_expected(restore):
+            return
+        discovery = self._discovery
+        if discovery is not None and not spent and discovery.can_descend(self._reused_blocks()):
+            discovery.descend()
             return
         self._finish("nothing more can be had")
 
     def _replacement_expected(self, restore: Restore) -> bool:
         """A stopped publication may come again under a new ID (KVCS-3.4-4): wait, bounded."""
-        deadline = restore.supply.recovery_deadline
         listening = self._discovery is not None and self._discovery.listening
-        if not (restore.publication.withdrawn and listening and deadline is not None):
-            return False
-        return self.now < deadline
+        return listening and restore.publication.withdrawn and restore.supply.recovering
 
     def _reused_blocks(self) -> int:
         best = self._best()

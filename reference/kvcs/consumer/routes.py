@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from moqt.session import Request, RequestState, Session
 from moqt.wire.names import FullTrackName, Location
 
 from kvcs.consumer.manifests import ManifestLog
 from kvcs.consumer.request import ConsumeRequest
 from kvcs.names import DataTrack, KvcsNamespace, TrackName
-
-if TYPE_CHECKING:
-    from moqt.session import Session
 
 MAX_REFUSALS = 2
 """An Object that a route failed to give so often marks the route as failed."""
@@ -40,7 +37,12 @@ class Source:
     @property
     def ready(self) -> bool:
         """Whether its SETUP came and it has not failed."""
-        return self.state is SourceState.READY
+        return self.state is SourceState.READY and not self.session.closed
+
+    def cancel(self, request: Request | None) -> None:
+        """Cancel a request, unless it ended before we heard of it."""
+        if request is not None and self.ready and request.state is not RequestState.TERMINATED:
+            self.session.cancel(request)
 
 
 class Route:

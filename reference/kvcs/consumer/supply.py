@@ -86,6 +86,7 @@ class Supply:
         self._orphans: dict[DataTrack, SegmentAssembly] = {}
         self._recovering_since: float | None = None
         self._closed = False
+        self.spent = False
 
     # State
 
@@ -96,19 +97,13 @@ class Supply:
 
     @property
     def working(self) -> bool:
-        """Whether something may still bring an Object."""
-        return bool(self.carriers) or self._plannable
+        """Whether something may still bring an Object, or is about to be planned."""
+        return bool(self.carriers) or "repair" in self._asker.timers
 
     @property
-    def _plannable(self) -> bool:
-        return bool(self._wanted_back()) and bool(self._routes())
-
-    @property
-    def recovery_deadline(self) -> float | None:
-        """When what is lost is given up; None while nothing is."""
-        if self._recovering_since is None:
-            return None
-        return self._recovering_since + self._asker.request.budgets.recovery
+    def recovering(self) -> bool:
+        """Whether something is lost and the recovery budget is running."""
+        return self._recovering_since is not None
 
     def _routes(self) -> list[Route]:
         return [route for item in self.publications for route in item.usable_routes()]
@@ -342,6 +337,7 @@ class Supply:
     def give_up(self) -> None:
         """The recovery budget is spent: no more of what is lost, nor of what does not move."""
         self._recovering_since = None
+        self.spent = True
         now, stall = self._asker.now, self._asker.request.budgets.stall
         for track, lost in self._lost.items():
             self._given_up[track].update(lost)

@@ -67,7 +67,8 @@ class Publisher(Origin):
     ) -> None:
         """A relay refused the namespace, or gave it up later (`error` None).
 
-        A publication that every session refused does not carry on (KVCS-6-1).
+        A publication that every relay refused does not carry on (KVCS-6-1); a session that the
+        peer opened is no relay's, and its answer does not count.
         """
         publication = self.publications.get(namespace)
         if publication is None:
@@ -79,7 +80,8 @@ class Publisher(Origin):
         details = {"code": error.code, "reason": error.reason}
         self.report_event(publication, "announce-refused", details)
         answers = self._answers[namespace]
-        if all(answers.get(item) is False for item in self.sessions):
+        relays = [item for item in self.sessions if item.is_client]
+        if relays and all(answers.get(item) is False for item in relays):
             publication.refuse(error.reason or f"PUBLISH_NAMESPACE was refused: {error.code:#x}")
 
     def on_session_closed(self, session: Session, event: SessionClosed) -> None:
