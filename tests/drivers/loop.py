@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from moqt.drivers.quic import QuicHost, QuicOptions
 
-from tests.drivers.stand_in import StandInConfig, StandInEndpoint, StandInSession
+from tests.drivers.stand_in import FACTORY, StandInEndpoint, StandInSession, stand_in_config
 
 PATIENCE = 10.0
 """Seconds of real time after which a test that hangs is ended; none waits for them."""
@@ -49,7 +49,7 @@ class QuicPair:
 
     def host(self, endpoint: StandInEndpoint, options: QuicOptions) -> QuicHost:
         """A host that is closed at the end."""
-        host = QuicHost(endpoint, options, session_factory=StandInSession)  # type: ignore[arg-type]
+        host = QuicHost(endpoint, options, session_factory=FACTORY)
         self.hosts.append(host)
         return host
 
@@ -58,7 +58,7 @@ class QuicPair:
         self.port = await self.host(self.server, options).listen(
             "127.0.0.1",
             0,
-            config or StandInConfig(),
+            config or stand_in_config(),
             cert_file=self.cert_file,
             key_file=self.key_file,
         )
@@ -69,7 +69,7 @@ class QuicPair:
         host = self.host(self.client, options)
         return cast(
             StandInSession,
-            host.connect(f"moqt://localhost:{self.port}/p", config or StandInConfig()),
+            host.connect(f"moqt://localhost:{self.port}/p", config or stand_in_config()),
         )
 
     async def open(self, server: QuicOptions, client: QuicOptions) -> None:

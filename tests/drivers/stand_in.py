@@ -149,3 +149,12 @@ class StandInEndpoint:
     def handle_timer(self, now: float) -> None:
         self.timer = None
         self.timers.append(now)
+
+
+FACTORY: Any = StandInSession
+"""A session factory for drivers, which take real sessions only."""
+
+
+def stand_in_config(**changes: Any) -> Any:
+    """A StandInConfig where a driver takes SessionConfig."""
+    return StandInConfig(**changes)

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from moqt.drivers.memory import ConnectionEvent, Link, Network, SimulationError
 
-from tests.drivers.stand_in import StandInConfig, StandInDraft, StandInEndpoint, StandInSession
+from tests.drivers.stand_in import (
+    FACTORY,
+    StandInDraft,
+    StandInEndpoint,
+    stand_in_config,
+)
 
 
 class Pair:
@@ -16,12 +21,12 @@ class Pair:
 
     def __init__(self, link: Link | None = None, seed: int = 0, **network: Any) -> None:
         self.server, self.client = StandInEndpoint(), StandInEndpoint()
-        self.net = Network(seed, link=link, session_factory=StandInSession, **network)
-        self.net.listen("server", self.server, StandInConfig())  # type: ignore[arg-type]
+        self.net = Network(seed, link=link, session_factory=FACTORY, **network)
+        self.net.listen("server", self.server, stand_in_config())
         self.host: Any = self.net.client("client", self.client)
-        self.near: StandInSession = self.host.connect("moqt://server/p", StandInConfig())
+        self.near: Any = self.host.connect("moqt://server/p", stand_in_config())
         self.net.run(lambda: bool(self.near.named("start")))
-        self.far = self.server.sessions[0]
+        self.far: Any = self.server.sessions[0]
 
     def open(self, *, unidirectional: bool = True) -> int:
         stream_id = self.near.transport.open_stream(unidirectional=unidirectional)
@@ -43,19 +48,19 @@ def test_connection_takes_a_round_trip() -> None:
 
 def test_unknown_name_is_a_close_without_code() -> None:
     """A URL that names nobody ends in connection_closed(None) and says so."""
-    net = Network(session_factory=StandInSession)
-    session: Any = net.client("c", StandInEndpoint()).connect("moqt://nobody/", StandInConfig())
+    net = Network(session_factory=FACTORY)
+    session: Any = net.client("c", StandInEndpoint()).connect("moqt://nobody/", stand_in_config())
     net.run(lambda: session.closed)
     assert [("closed", None, "no node listens as 'nobody'", False)] == session.told
 
 
 def test_alpn_that_the_server_does_not_take_is_refused() -> None:
     """No common version: no session (MOQT-22 §6.2)."""
-    net = Network(session_factory=StandInSession)
+    net = Network(session_factory=FACTORY)
     server = StandInEndpoint()
-    net.listen("s", server, StandInConfig())  # type: ignore[arg-type]
-    config = StandInConfig(draft=StandInDraft("moqt-07"))
-    session: Any = net.client("c", StandInEndpoint()).connect("moqt://s/", config)  # type: ignore[arg-type]
+    net.listen("s", server, stand_in_config())
+    config = stand_in_config(draft=StandInDraft("moqt-07"))
+    session: Any = net.client("c", StandInEndpoint()).connect("moqt://s/", config)
     net.run(lambda: session.closed)
     assert [None] == [event[1] for event in session.told]
     assert "moqt-07" in session.told[0][2]
@@ -327,8 +332,8 @@ def test_name_of_a_killed_node_can_listen_again() -> None:
     pair = Pair()
     pair.net.kill("server")
     again = StandInEndpoint()
-    pair.net.listen("server", again, StandInConfig())  # type: ignore[arg-type]
-    session = pair.host.connect("moqt://server/", StandInConfig())
+    pair.net.listen("server", again, stand_in_config())
+    session = pair.host.connect("moqt://server/", stand_in_config())
     pair.until(lambda: bool(session.named("start")))
     assert 1 == len(again.sessions)
 
@@ -340,8 +345,8 @@ def test_faults_act_behind_the_session() -> None:
     for stream_id in (one, two):
         pair.near.transport.send(stream_id, b"a")
     pair.until(lambda: two in pair.far.received)
-    pair.net.reset_stream(pair.near, one, 9)  # type: ignore[arg-type]
-    pair.net.stop_sending(pair.far, two, 8)  # type: ignore[arg-type]
+    pair.net.reset_stream(pair.near, one, 9)
+    pair.net.stop_sending(pair.far, two, 8)
     pair.until(lambda: len(pair.far.named("reset")) == 2)
     assert {("reset", one, 9), ("reset", two, 8)} == set(pair.far.named("reset"))
 

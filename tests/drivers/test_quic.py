@@ -14,7 +14,7 @@ import pytest
 from moqt.drivers.quic import DriverError, QuicHost, QuicOptions
 
 from tests.drivers.loop import QuicPair, run_pair
-from tests.drivers.stand_in import StandInConfig, StandInDraft, StandInEndpoint
+from tests.drivers.stand_in import StandInDraft, StandInEndpoint, stand_in_config
 
 Certificate = tuple[Path, Path]
 
@@ -266,7 +266,7 @@ def test_unknown_alpn_is_refused(certificate: Certificate) -> None:
 
     async def scenario(pair: QuicPair) -> None:
         await pair.listen(QuicOptions())
-        config = StandInConfig(draft=StandInDraft("moqt-07"))
+        config = stand_in_config(draft=StandInDraft("moqt-07"))
         session = pair.connect(QuicOptions(ca_file=certificate[0]), config)
         await pair.until(lambda: session.closed)
         reason = "the peer takes none of the ALPNs moqt-07"
@@ -327,7 +327,7 @@ def test_nobody_listening_is_told_at_once(certificate: Certificate) -> None:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
         host = pair.host(pair.client, QuicOptions(insecure=True))
-        session: Any = host.connect(f"moqt://127.0.0.1:{port}/", StandInConfig())
+        session: Any = host.connect(f"moqt://127.0.0.1:{port}/", stand_in_config())
         await pair.until(lambda: session.closed)
         assert f"cannot reach 127.0.0.1:{port}: Connection refused" == session.told[0][2]
 
@@ -342,7 +342,7 @@ def test_peer_that_does_not_answer_is_given_up(certificate: Certificate) -> None
             silent.bind(("127.0.0.1", 0))
             host = pair.host(pair.client, QuicOptions(insecure=True, connect_timeout=0.05))
             url = f"moqt://127.0.0.1:{silent.getsockname()[1]}/"
-            session: Any = host.connect(url, StandInConfig())
+            session: Any = host.connect(url, stand_in_config())
             await pair.until(lambda: session.closed)
         assert [("closed", None, "the peer does not answer", False)] == session.told
 
@@ -358,7 +358,7 @@ def test_unknown_host_is_told(certificate: Certificate, monkeypatch: pytest.Monk
 
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
         host = pair.host(pair.client, QuicOptions(insecure=True))
-        session: Any = host.connect("moqt://no-such-host.invalid/", StandInConfig())
+        session: Any = host.connect("moqt://no-such-host.invalid/", stand_in_config())
         await pair.until(lambda: session.closed)
         reason = "cannot reach no-such-host.invalid:443: Name or service not known"
         assert [("closed", None, reason, False)] == session.told
@@ -372,7 +372,7 @@ def test_bad_url_fails_locally(certificate: Certificate) -> None:
     async def scenario(pair: QuicPair) -> None:
         host = pair.host(pair.client, QuicOptions())
         with pytest.raises(ValueError, match="empty host"):
-            host.connect("moqt:///x", StandInConfig())  # type: ignore[arg-type]
+            host.connect("moqt:///x", stand_in_config())
 
     run_pair(certificate, scenario, connected=False)
 
@@ -386,7 +386,7 @@ def test_port_in_use_is_an_error_of_our_own(certificate: Certificate) -> None:
             await pair.hosts[0].listen(
                 "127.0.0.1",
                 port,
-                StandInConfig(),  # type: ignore[arg-type]
+                stand_in_config(),
                 cert_file=certificate[0],
                 key_file=certificate[1],
             )
@@ -408,7 +408,7 @@ def test_unusable_files_are_errors_of_our_own(certificate: Certificate, tmp_path
                 await host.listen(
                     "127.0.0.1",
                     0,
-                    StandInConfig(),  # type: ignore[arg-type]
+                    stand_in_config(),
                     cert_file=cert,
                     key_file=key,
                 )

@@ -6,7 +6,7 @@ import pytest
 from moqt.drivers.urls import MoqtUrl, client_config, parse_url
 from moqt.wire.messages import SetupOptions
 
-from tests.drivers.stand_in import StandInConfig
+from tests.drivers.stand_in import stand_in_config
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_url_that_is_not_a_moqt_uri_is_refused(url: str, words: str) -> None:
 
 def test_client_sends_path_and_authority_of_its_url() -> None:
     """SETUP of a native client carries PATH and AUTHORITY (R023)."""
-    config: StandInConfig = client_config(parse_url("moqt://h:1/p?q"), StandInConfig())  # type: ignore[arg-type, assignment]
+    config = client_config(parse_url("moqt://h:1/p?q"), stand_in_config())
     assert SetupOptions(path=b"/p?q", authority=b"h:1") == config.setup
 
 
 def test_options_that_the_configuration_sets_stay() -> None:
     """A test peer may send another PATH than its URL's."""
     setup = SetupOptions(path=b"/other", authority=b"elsewhere")
-    config: StandInConfig = client_config(parse_url("moqt://h/p"), StandInConfig(setup=setup))  # type: ignore[arg-type, assignment]
+    config = client_config(parse_url("moqt://h/p"), stand_in_config(setup=setup))
     assert setup == config.setup
