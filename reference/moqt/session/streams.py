@@ -153,15 +153,21 @@ class SubgroupReader:
         if breach := self._binding.rules.received(item):
             return breach
         core = self._core
+        wanted = False
         for subscription, info in self._infos.items():
             if subscription.wants(item):
-                request = subscription.request
-                core.emit(ObjectReceived(request, item, info))
-                if core.trace is not None:
-                    core.note_item(
-                        "moqt:object_received", request, self._stream_id, item, Via.SUBSCRIPTION
-                    )
+                wanted = True
+                core.emit(ObjectReceived(subscription.request, item, info))
+                self._note("moqt:object_received", subscription, item)
+        if not wanted:
+            for subscription in self._infos:
+                self._note("moqt:object_unwanted", subscription, item)
         return None
+
+    def _note(self, name: str, subscription: Subscription, item: Object) -> None:
+        core = self._core
+        if core.trace is not None:
+            core.note_item(name, subscription.request, self._stream_id, item, Via.SUBSCRIPTION)
 
     def _finish(self) -> Breach:
         header, last = self._header, self._last
