@@ -134,7 +134,9 @@ class DownstreamFetch(Reader):
         bounds = [at for at in (store.top, self.track.gaps.bound) if at is not None]
         bound = max(bounds, default=None)
         unknown = store.first_unknown(start, end)
-        if unknown is None or (bound is not None and end <= bound):
+        # A range whose end is settled needs nobody's FETCH_OK: only its holes are asked for.
+        settled = store.known(end) in (Known.PRESENT, Known.ABSENT)
+        if unknown is None or settled or (bound is not None and end <= bound):
             self._open(*fetch_range(location_filter, bound))
             return
         self._start, self._end = start, end
