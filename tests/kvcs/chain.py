@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest
@@ -10,6 +11,7 @@ from kvcs.identity import P0
 from kvcs.names import Component, KvcsNamespace
 from kvcs.publisher import Publication, PublicationSpec, Publisher
 from moqt.drivers.memory import Network
+from moqt.relay import Relay, RelayConfig
 from moqt.session import SessionConfig
 
 from tests.kvcs.caches import SCOPE_KEY, descriptor, layer_sections, section, tokens
@@ -164,3 +166,45 @@ def assert_bit_identical(restored: Restored, layers: int = 4, blocks: int = 3) -
 def namespace(of: PublicationSpec) -> KvcsNamespace:
     """The namespace that a publication has."""
     return of.namespace(of.block_keys(of.tokens))
+
+
+class Chain(Scene):
+    """producer -> relay "a" -> relay "b"; consumers may attach to either."""
+
+    def __init__(self, kind: type[Publication] = Publication, **settings: Any) -> None:
+        super().__init__(**settings)
+        config = SessionConfig()
+        self.network.listen("a", Relay(), config)
+        self.network.listen("b", Relay(RelayConfig(upstreams=("moqt://a/",))), config)
+        self.heard["producer"] = []
+        self.producer = Publisher(report=self.heard["producer"].append)
+        self.producer.publication_class = kind
+        self.network.client("producer", self.producer)
+        self.producer.connect("moqt://a/", config)
+
+    def announce(self, wanted: PublicationSpec) -> Publication:
+        """Open a publication, and run until the relay took it."""
+        publication = self.producer.open(wanted)
+        name = publication.spec.publication_id.hex()
+        self.network.run(
+            lambda: any(
+                item["event"] == "announce-accepted" and item["publication"] == name
+                for item in self.heard["producer"]
+            )
+        )
+        return publication
+
+
+def live(scene: Scene, publication: Publication, *, every: float = 0.1, start: float = 0.0) -> None:
+    """Schedule the production of segment 0, one layer after the other, from `start` on."""
+    layers = publication.spec.layers
+
+    def step(layer: int) -> None:
+        if layer == 0:
+            publication.open_segment()
+        put_layer(publication, 0, layer)
+        if layer == layers - 1:
+            publication.complete_segment(0)
+
+    for layer in range(layers):
+        scene.network.at(start + every * layer, partial(step, layer))

@@ -9,8 +9,9 @@ from hashlib import sha256
 import pytest
 from kvcs.consumer import Mode
 from kvcs.manifest import Manifest
-from kvcs.names import DataTrack, TrackName
+from kvcs.names import Component, DataTrack, TrackName
 from kvcs.publisher import Publication, SegmentProduction
+from moqt.session.events import ObjectReceived, StreamInfo, Via
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
 
@@ -21,6 +22,7 @@ from tests.kvcs.chain import (
     Restored,
     Scene,
     assert_bit_identical,
+    live,
     produce,
     put_layer,
     request,
@@ -329,3 +331,34 @@ def test_an_end_of_track_in_place_of_the_last_end_of_group_is_accepted() -> None
     assert 12 == restored.reused
     assert 0 == restored.count("mark-misplaced")
     assert 2 == restored.count("track-complete")
+
+
+def again(restored: Restored, flavour: int) -> None:
+    """Layer 0, block 0 of "k" comes a second time on the same subscription."""
+    scene_restore = restored.consumer._restore
+    assert scene_restore is not None
+    track = DataTrack(Component.K, "raw", 0)
+    main = scene_restore.supply.mains[track]
+    held = main.part.get(track, Location(0, 0))
+    assert held is not None
+    payload = bytes(held.payload[:-1]) + bytes([held.payload[-1] ^ flavour])
+    stream = StreamInfo(Via.SUBSCRIPTION, 99, 0, 0, 0)
+    assert main.request is not None
+    main.on_event(ObjectReceived(main.request, Object(Location(0, 0), 0, 0, payload), stream))
+
+
+@pytest.mark.parametrize(("flavour", "reused"), [(0, 12), (1, 0)])
+def test_an_object_that_comes_twice(flavour: int, reused: int) -> None:
+    """KVCS-7.2-3, KVCS-6-7: the same octets are reported, others cost the publication."""
+    scene = Scene()
+    live(scene, scene.publisher().open(spec()), every=0.5)
+    restored = scene.consumer(request("origin"))
+    scene.network.run(0.7)
+    restored.consumer.now = scene.network.now
+    again(restored, flavour)
+    scene.finish(restored)
+    assert reused == restored.reused
+    assert (1 if flavour == 0 else 0) == restored.count("object-duplicate")
+    assert ([] if flavour == 0 else ["object.conflict"]) == [
+        item["reason"] for item in restored.named("publication-discarded")
+    ]

@@ -17,27 +17,12 @@ from tests.kvcs.chain import (
     Restored,
     Scene,
     assert_bit_identical,
+    live,
     produce,
-    put_layer,
     request,
     restore,
     spec,
 )
-
-
-def live(scene: Scene, publication: Publication, *, every: float = 0.1, start: float = 0.0) -> None:
-    """Schedule the production of segment 0, one layer after the other."""
-    layers = publication.spec.layers
-
-    def step(layer: int) -> None:
-        if layer == 0:
-            publication.open_segment()
-        put_layer(publication, 0, layer)
-        if layer == layers - 1:
-            publication.complete_segment(0)
-
-    for layer in range(layers):
-        scene.network.at(start + every * layer, lambda layer=layer: step(layer))  # type: ignore[misc]
 
 
 def locations(restored: Restored) -> list[tuple[str, int, int]]:

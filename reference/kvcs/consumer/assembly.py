@@ -77,6 +77,7 @@ class SegmentAssembly:
         self._held: dict[DataTrack, dict[Location, Held]] = {track: {} for track in tracks}
         self._verified_of_layer = dict.fromkeys(layers, 0)
         self._verified_of_block = [0] * blocks
+        self._verified = 0
 
     def wants(self, track: DataTrack, location: Location) -> bool:
         """Whether the Object at `location` of `track` is among the wanted ones."""
@@ -129,6 +130,7 @@ class SegmentAssembly:
     def _count(self, location: Location, step: int) -> None:
         self._verified_of_layer[location.group] += step
         self._verified_of_block[location.object] += step
+        self._verified += step
 
     def get(self, track: DataTrack, location: Location) -> Held | None:
         """What is kept at a Location."""
@@ -137,6 +139,10 @@ class SegmentAssembly:
     def held(self, track: DataTrack) -> Mapping[Location, Held]:
         """Everything kept of one track, verified or not."""
         return self._held[track]
+
+    def arrived(self, track: DataTrack) -> bool:
+        """Whether every wanted Object of one track is kept, verified or not."""
+        return len(self._held[track]) == len(self.layers) * self.blocks
 
     def missing(self, track: DataTrack, groups: range | None = None) -> Iterator[Location]:
         """The wanted Locations of one track that have not arrived, ascending."""
@@ -154,7 +160,7 @@ class SegmentAssembly:
     @property
     def whole(self) -> bool:
         """Whether every wanted layer is usable."""
-        return all(map(self.usable, self.layers))
+        return self._verified == len(self.layers) * self.blocks * len(self.tracks)
 
     @property
     def leading_blocks(self) -> int:

@@ -339,7 +339,7 @@ class Restore:
     def _check_complete(self, part: SegmentAssembly, track: DataTrack) -> None:
         """KVCS-7.2-7: (a), (b) or (c), and no hole."""
         main = self.supply.mains.get(track)
-        if track in self._complete or main is None or next(part.missing(track), None) is not None:
+        if track in self._complete or main is None or not part.arrived(track):
             return
         by = set(self._ended[track])
         if isinstance(main, LiveCarrier):

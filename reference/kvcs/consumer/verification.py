@@ -8,7 +8,6 @@ lists. An Object that fails any of them is treated as missing (KVCS-4-23).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from moqt.wire.names import Location
 from moqt.wire.objects import Object
@@ -45,21 +44,18 @@ def reason_of(defect: Defect) -> str:
     return REASONS[defect.name]
 
 
-@dataclass(frozen=True, slots=True)
 class Verifier:
     """What Objects are checked against, for one descriptor."""
 
-    profile: KvspProfile
-    descriptor: Descriptor
-
-    def octets(self, component: Component) -> int:
-        """Raw octets of one Object of this component."""
-        k_octets, v_octets = self.profile.sections(self.descriptor)
-        return {
+    def __init__(self, profile: KvspProfile, descriptor: Descriptor) -> None:
+        k_octets, v_octets = profile.sections(descriptor)
+        self._profile = profile
+        self._block_tokens = int(descriptor["block_tokens"])
+        self._octets = {
             Component.K: k_octets,
             Component.V: v_octets,
             Component.KV: k_octets + v_octets,
-        }[component]
+        }
 
     def defects(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
         """Everything wrong with a Normal Object of `track`, the mandatory checks first."""
@@ -67,19 +63,18 @@ class Verifier:
             header = decode_header(item.payload)
         except PayloadError as error:
             return list(error.defects)
-        block_tokens = int(self.descriptor["block_tokens"])
-        octets = self.octets(track.component)
+        octets = self._octets[track.component]
         expected = Expected(
             component=track.component,
-            codec=self.profile.codec_by_name(track.codec),
-            token_start=(segment.first_block + item.location.object) * block_tokens,
-            token_count=block_tokens,
+            codec=self._profile.codec_by_name(track.codec),
+            token_start=(segment.first_block + item.location.object) * self._block_tokens,
+            token_count=self._block_tokens,
             raw_octets=octets if track.codec == "raw" else None,
         )
         defects = check_object(header, item.payload, item.location, expected)
         if not defects and track.codec != "raw":
             try:
-                self.profile.decode(track.codec, data_of(item.payload), octets)
+                self._profile.decode(track.codec, data_of(item.payload), octets)
             except CodecError as error:
                 defects.append(
                     Defect("codec-data", "KVCS-4-12", error.reason, "Data", mandatory=False)
