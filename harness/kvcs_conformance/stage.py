@@ -76,7 +76,7 @@ class Stage:
         for name, node in self._scripted.items():
             if not self.link.wait(lambda node=node: node.ready, _PATIENCE):  # type: ignore[misc]
                 raise SetupFailed(f"{name} got no session within {_PATIENCE:g} s")
-        if self.case.sut == "relay":
+        if self.case.sut != "publisher":
             self._await_announcements()
 
     def _await_announcements(self) -> None:
@@ -118,12 +118,8 @@ class Stage:
             tampers=[entry for entry in self._tampers if _by(entry) == name],
         )
         self._publishers[name] = node
-        if self.case.sut == "consumer":
-            self._serve(name, node.endpoint)
-            self.link.act(name, node.open)
-            return
         self.link.client(name, node.endpoint)
-        url = self._served["relay" if self.case.sut == "relay" else "consumer"]
+        url = self._served["consumer" if self.case.sut == "publisher" else "relay"]
 
         def start() -> None:
             node.open()
@@ -232,7 +228,7 @@ class Stage:
             node.publish_namespace(label, (*namespace[:4], another))
 
     def _consume(self, name: str, body: Mapping[str, Any]) -> None:
-        sources = [self._served[publisher] for publisher in self._publishers]
+        sources = [self._served["relay"]]
         request = consume_request(self.scenario, body, sources, TOKENS[self.parts[name].token])
         self._requests[name] = {"consume": dict(body), "sources": sources}
         node = ConsumerNode(self.scenario, self.recorders[name], self._peers.consumer, request)

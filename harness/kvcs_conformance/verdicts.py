@@ -127,7 +127,7 @@ REASONS: dict[Reason, str] = {
     Reason.REQUEST_REFUSED: "a request that is allowed was refused",
     Reason.REQUEST_CODE: "a request was refused with another code than the rule gives",
     Reason.AUTH_LEAKED: "someone without authorisation got an answer or content",
-    Reason.UPSTREAM_REPEATED: "what was in the cache was asked of the publisher again",
+    Reason.UPSTREAM_REPEATED: "the publisher was asked again for what the relay had",
     Reason.USED_BAD_OBJECT: "an Object that fails a check was used",
     Reason.DROPPED_GOOD_OBJECT: "an Object that passes every check was not used",
     Reason.USED_BAD_PUBLICATION: "a publication that must be discarded was used",

@@ -19,8 +19,8 @@ MINE, YOURS = NAMESPACE[4], OTHER[4]
 def found(
     word: str, reports: list[Event], *, sent: list[Event] | None = None, **arguments: Any
 ) -> set[tuple[Outcome, Reason | None]]:
-    """The outcomes and reasons of a judge word over a consumer's reports and a publisher's log."""
-    logs = {"consumer": reports, "publisher": [obj(1, 0, sent=True)] if sent is None else sent}
+    """The outcomes and reasons of a judge word over a consumer's reports and the relay's log."""
+    logs = {"consumer": reports, "relay": [obj(1, 0, sent=True)] if sent is None else sent}
     case = evidence("consumer", logs, publishers=("publisher", "second"))
     return {(f.outcome, f.reason) for f in JUDGES[word].function(case, arguments)}
 
@@ -95,23 +95,22 @@ def test_publication_discarded() -> None:
     assert found(word, [told]) == UNSEEN
 
 
-def tried(*nodes: str) -> dict[str, list[Event]]:
-    ask = message("Fetch", track={"name": "k.raw.s0"})
-    return {node: [ask] for node in nodes}
-
-
-def mixing(word: str, reports: list[Event], *nodes: str) -> set[tuple[Outcome, Reason | None]]:
-    case = evidence(
-        "consumer", {"consumer": reports, **tried(*nodes)}, publishers=("publisher", "second")
-    )
-    return {(f.outcome, f.reason) for f in JUDGES[word].function(case, {})}
+def mixing(
+    word: str, reports: list[Event], *publications: str
+) -> set[tuple[Outcome, Reason | None]]:
+    """As `found`, when the consumer asked for a data track of these publications."""
+    asked = [
+        message("Fetch", track={"namespace": [*NAMESPACE[:4], publication], "name": "k.raw.s0"})
+        for publication in publications
+    ]
+    return found(word, reports, sent=asked)
 
 
 def test_publications_not_mixed() -> None:
     """A layer called usable of a publication that gave only a part of it contradicts; a whole one
     upholds; one publication tried says nothing (KVCS-7.4-3)."""
     usable = report("layer-usable", layer=1, publication=MINE)
-    both = ("publisher", "second")
+    both = (MINE, YOURS)
     word = "publications-not-mixed"
     pieced = [accepted(), accepted(YOURS, block=1), usable]
     assert mixing(word, pieced, *both) == against(Reason.MIXED_PUBLICATIONS)
@@ -120,15 +119,15 @@ def test_publications_not_mixed() -> None:
     apart = [accepted(), accepted(YOURS, block=1), DONE]
     assert mixing(word, apart, *both) == UPHELD
     assert mixing(word, apart[:2], *both) == UNSEEN
-    assert mixing(word, apart, "publisher") == UNSEEN
+    assert mixing(word, apart, MINE) == UNSEEN
 
 
 def test_publications_combined() -> None:
     """Objects of two publications and a usable layer show that the promise was taken."""
     usable = report("layer-usable", layer=1)
     word = "publications-combined"
-    assert mixing(word, [accepted(), accepted(YOURS, block=1), usable], "publisher") == UPHELD
-    assert mixing(word, [accepted(), usable], "publisher") == UNSEEN
+    assert mixing(word, [accepted(), accepted(YOURS, block=1), usable], MINE) == UPHELD
+    assert mixing(word, [accepted(), usable], MINE) == UNSEEN
 
 
 def subscribe(track: str, **parameters: Any) -> Event:

@@ -163,22 +163,24 @@ def test_namespaces_shown() -> None:
     )
 
 
-def upstream(at: int, kind: str = "Fetch") -> dict[str, list[Event]]:
-    """A publisher that gets one request at `at` milliseconds."""
-    idle: list[Event] = [("moqt:fin_sent", {})] * at
-    return {"publisher": [*idle, message(kind, track={"name": "k.raw.s0"})]}
+def upstream(*times: int) -> dict[str, list[Event]]:
+    """A publisher that sends (0, 0) at these milliseconds."""
+    events: list[Event] = [("moqt:fin_sent", {})] * (max(times) + 1)
+    for time in times:
+        events[time] = obj(0, 0, sent=True)
+    return {"publisher": events}
 
 
-def test_nothing_asked_upstream() -> None:
-    """A request upstream between the ask and its end contradicts; before or after it does not
-    (KVCS-8-2)."""
+def test_no_second_transfer() -> None:
+    """What was sent before and is sent again between request and end contradicts; before, behind,
+    or an Object that is new does not (KVCS-8-2)."""
     events = [("moqt:fin_sent", {}), asked("warm"), *four(), END]
-    word = "nothing-asked-upstream"
-    assert found(word, events, of="warm", more={"publisher": []}) == UPHELD
-    assert found(word, events, of="warm", more=upstream(3)) == against(Reason.UPSTREAM_REPEATED)
+    word = "no-second-transfer"
     assert found(word, events, of="warm", more=upstream(0)) == UPHELD
-    assert found(word, events, of="warm", more=upstream(9)) == UPHELD
-    assert found(word, events[:-1], of="warm", more={"publisher": []}) == UNSEEN
+    assert found(word, events, of="warm", more=upstream(0, 3)) == against(Reason.UPSTREAM_REPEATED)
+    assert found(word, events, of="warm", more=upstream(0, 9)) == UPHELD
+    assert found(word, events, of="warm", more=upstream(3)) == UNSEEN
+    assert found(word, events[:-1], of="warm", more=upstream(0)) == UNSEEN
 
 
 def test_one_subscription_upstream() -> None:

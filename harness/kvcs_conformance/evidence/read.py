@@ -102,10 +102,15 @@ class Evidence:
             if not names or record.name in names:
                 yield record
 
-    def objects(self, node: str, *, sent: bool = False) -> Iterator[Seen]:
-        """The Objects that a node received (or sent), in order."""
-        name = "moqt:object_sent" if sent else "moqt:object_received"
-        for record in self.records(node, name):
+    def objects(self, node: str, *, sent: bool = False, unwanted: bool = False) -> Iterator[Seen]:
+        """The Objects that a node received (or sent), in order.
+
+        `unwanted` adds those that arrived although the filters of their request exclude them.
+        """
+        names = ["moqt:object_sent" if sent else "moqt:object_received"]
+        if unwanted:
+            names.append("moqt:object_unwanted")
+        for record in self.records(node, *names):
             yield seen(record)
 
     def messages(

@@ -12,7 +12,7 @@ _SIMPLE: dict[str, str] = {
     "namespace": "kvcs:namespace",
     "track-ended": "kvcs:track-ended",
     "layer-published": "kvcs:layer-published",
-    "completed": "kvcs:completed",
+    "completed": "kvcs:segment-complete",
     "layer-usable": "kvcs:layer-usable",
     "done": "kvcs:done",
 }

@@ -1,6 +1,7 @@
 """Judge words for a consumer: what it asks for on the wire, and what it reports to have used.
 
-A report is the consumer's own word; it is held against what the publisher's log shows was sent.
+A report is the consumer's own word; it is held against the log of the relay that it asks, which
+is ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kvcs_conformance.verdicts import Reason
 NUMBER = {"type": "integer", "minimum": 0}
 TRACK = {"type": "string"}
 _CONSUMER = "consumer"
+_RELAY = "relay"
 _NEXT_OBJECT, _ABSOLUTE_START, _RELATIVE_START, _GROUP_END = 5, 2, 1, 3
 _ASCENDING = 1
 
@@ -41,9 +43,7 @@ def _was_sent(evidence: Evidence, arguments: Mapping[str, Any]) -> bool:
     return any(
         seen.track == arguments["track"]
         and seen.location == (arguments["layer"], arguments["block"])
-        for node, part in evidence.facts["nodes"].items()
-        if part["kind"] == "publisher"
-        for seen in evidence.objects(node, sent=True)
+        for seen in evidence.objects(_RELAY, sent=True)
     )
 
 
@@ -64,7 +64,7 @@ def object_not_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
     discarded = _about(evidence, arguments, "object-discarded")
     used = accepted or usable
     if not _was_sent(evidence, arguments):
-        yield unseen(f"{place}: the publisher did not send it")
+        yield unseen(f"{place}: it was not sent to the consumer")
     elif used:
         what = "accepted" if accepted else f"used: layer {arguments['layer']} is called usable"
         yield contradicted(
@@ -106,7 +106,7 @@ def object_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
         yield unseen(f"{place}: the consumer did not come to its end")
 
 
-@judge("layers-usable", required=("layers",), layers={"type": "array"}, publication=NODE)
+@judge("layers-usable", required=("layers",), layers={"type": "array"})
 def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Exactly these layers are reported usable. Absence counts once the consumer is done."""
     reports = list(evidence.reports(_CONSUMER, "layer-usable"))
@@ -218,15 +218,11 @@ def publications_not_mixed(evidence: Evidence, _: dict[str, Any]) -> Iterator[Fi
 
 
 def _tried(evidence: Evidence) -> set[str]:
-    """Publishers of which the consumer asked for a data track."""
+    """Publication IDs of which the consumer asked for a data track."""
     return {
-        node
-        for node, part in evidence.facts["nodes"].items()
-        if part["kind"] == "publisher"
-        and any(
-            message["track"]["name"] in evidence.data_tracks()
-            for _, message in evidence.messages(node, "Subscribe", "Fetch")
-        )
+        message["track"]["namespace"][4]
+        for _, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
+        if message["track"]["name"] in evidence.data_tracks()
     }
 
 
@@ -243,14 +239,13 @@ def publications_combined(evidence: Evidence, _: dict[str, Any]) -> Iterator[Fin
         yield unseen("no layer was put together from two publications")
 
 
-@judge("manifest-cose-asked-first", publisher=NODE)
-def manifest_cose_asked_first(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+@judge("manifest-cose-asked-first")
+def manifest_cose_asked_first(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
     """The consumer asks for "manifest.cose" before "manifest", and for "manifest" only after
     DOES_NOT_EXIST."""
-    node = arguments.get("publisher", "publisher")
     asked = [
         (record, message)
-        for record, message in evidence.messages(node, "Subscribe", "Fetch")
+        for record, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
         if message["track"]["name"].startswith("manifest")
     ]
     if not asked:
@@ -260,7 +255,7 @@ def manifest_cose_asked_first(evidence: Evidence, arguments: dict[str, Any]) -> 
     plain = next(((r, m) for r, m in asked if m["track"]["name"] == "manifest"), None)
     refused = [
         answer
-        for answer, error in evidence.messages(node, "RequestError", sent=True)
+        for answer, error in evidence.messages(_RELAY, "RequestError", sent=True)
         if error["code"] == 0x10 and answer.index > record.index
     ]
     if message["track"]["name"] != "manifest.cose":
@@ -285,14 +280,13 @@ def manifest_cose_asked_first(evidence: Evidence, arguments: dict[str, Any]) -> 
         yield upheld("manifest.cose was asked for first", record)
 
 
-@judge("manifest-not-asked", publisher=NODE)
-def manifest_not_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+@judge("manifest-not-asked")
+def manifest_not_asked(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
     """The consumer never asks for the unsigned "manifest". Counts once it is done."""
-    node = arguments.get("publisher", "publisher")
     plain = next(
         (
             record
-            for record, message in evidence.messages(node, "Subscribe", "Fetch")
+            for record, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
             if message["track"]["name"] == "manifest"
         ),
         None,
@@ -313,9 +307,9 @@ def manifest_not_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
 
 
 def _data_requests(
-    evidence: Evidence, node: str, kind: str
+    evidence: Evidence, kind: str
 ) -> Iterator[tuple[Record, Mapping[str, Any], Mapping[str, Any]]]:
-    for record, message in evidence.messages(node, kind):
+    for record, message in evidence.messages(_RELAY, kind):
         if message["track"]["name"] in evidence.data_tracks():
             yield record, message, message.get("parameters", {})
 
@@ -328,12 +322,11 @@ def _filter(parameters: Mapping[str, Any] | None) -> tuple[int, ...] | None:
     return (found["type_"], *(found.get(name, 0) for name in names))
 
 
-@judge("joins-exactly-once", publisher=NODE)
-def joins_exactly_once(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+@judge("joins-exactly-once")
+def joins_exactly_once(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
     """Every SUBSCRIBE of a data track carries LOCATION_FILTER Next Object (0x05) and
     FILL_PARAMETERS with LOCATION_FILTER Absolute Start (0x02) {0,0}."""
-    node = arguments.get("publisher", "publisher")
-    requests = list(_data_requests(evidence, node, "Subscribe"))
+    requests = list(_data_requests(evidence, "Subscribe"))
     if not requests:
         yield unseen("no data track was subscribed to")
     for record, message, parameters in requests:
@@ -351,14 +344,13 @@ def joins_exactly_once(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
             yield upheld(f"SUBSCRIBE {message['track']['name']} has both filters", record)
 
 
-@judge("fetches-layers", required=("layers",), layers={"type": "array"}, publisher=NODE)
+@judge("fetches-layers", required=("layers",), layers={"type": "array"})
 def fetches_layers(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Every FETCH of a data track carries LOCATION_FILTER Absolute Start, Group End (0x03) from
     {a, 0} over b-a more Groups, and GROUP_ORDER Ascending."""
-    node = arguments.get("publisher", "publisher")
     first, last = arguments["layers"]
     right = (_GROUP_END, first, 0, last - first, 0)
-    requests = list(_data_requests(evidence, node, "Fetch"))
+    requests = list(_data_requests(evidence, "Fetch"))
     if not requests:
         yield unseen("no data track was fetched")
     for record, message, parameters in requests:

@@ -26,9 +26,12 @@ def answer(evidence: Evidence, request: Asked) -> tuple[Record, Mapping[str, Any
 
 
 def delivered(evidence: Evidence, request: Asked) -> list[Seen]:
-    """The Objects that came for one request, fills included, in order of arrival."""
+    """The Objects that came for one request, fills included, in order of arrival; those that the
+    request's own filters exclude too."""
     return [
-        seen for seen in evidence.objects(request.record.node) if seen.request == request.request
+        seen
+        for seen in evidence.objects(request.record.node, unwanted=True)
+        if seen.request == request.request
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.payload import FIELDS
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
@@ -215,7 +216,7 @@ def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
 @judge("digests-listed", at=NODE)
 def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The last manifest lists the Data Digest of every Object of every data track, per Group and
-    in Object order, and each is that of the Object that was delivered."""
+    in Object order, and each is what the header of the delivered Object says."""
     node = arguments.get("at", "consumer")
     versions = manifests(evidence, node)
     value = document(versions[-1]) if versions else None
@@ -226,7 +227,7 @@ def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
     listed = value["segments"][0].get("object_digests")
     for track in evidence.data_tracks():
         seen_digests = {
-            seen.location: seen.payload["data_sha256"]
+            seen.location: FIELDS["digest"].of(seen.head).hex()
             for seen in evidence.objects(node)
             if seen.track == track and seen.is_data
         }

@@ -21,8 +21,13 @@ class Field(NamedTuple):
     offset: int
     length: int
 
+    def of(self, octets: bytes) -> bytes:
+        """The field's octets in a payload."""
+        return octets[self.offset : self.offset + self.length]
+
     def read(self, octets: bytes) -> int:
-        return int.from_bytes(octets[self.offset : self.offset + self.length], "big")
+        """The field's value in a payload."""
+        return int.from_bytes(self.of(octets), "big")
 
 
 FIELDS: dict[str, Field] = {

@@ -12,13 +12,12 @@ from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
 
-_ASKING = ("Subscribe", "Fetch")
 
-
-@judge("nothing-asked-upstream", required=("of",), of=LABEL, publisher=NODE)
-def nothing_asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The requests of the step are served from the cache: between the request and its end the
-    publisher gets neither SUBSCRIBE nor FETCH for the track."""
+@judge("no-second-transfer", required=("of",), of=LABEL, publisher=NODE)
+def no_second_transfer(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The Objects of the step's requests come from the cache: between a request and its end the
+    publisher sends no Object of the track that it had sent before. Asking upstream whether there
+    is more is no transfer."""
     node = arguments.get("publisher", "publisher")
     requests = evidence.asked(arguments["of"])
     if not requests:
@@ -28,24 +27,27 @@ def nothing_asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Ite
         if end is None:
             yield unseen(f"{request.track}: the delivery has not ended")
             continue
-        repeated = [
-            (record, message)
-            for record, message in evidence.messages(node, *_ASKING)
-            if message["track"]["name"] == request.track
-            and request.record.time < record.time <= end.time
+        sent = [seen for seen in evidence.objects(node, sent=True) if seen.track == request.track]
+        begun = request.record.time
+        before = {seen.location for seen in sent if seen.record.time <= begun}
+        again = [
+            seen
+            for seen in sent
+            if begun < seen.record.time <= end.time and seen.location in before
         ]
-        if repeated:
-            record, message = repeated[0]
+        if again:
             yield contradicted(
                 Reason.UPSTREAM_REPEATED,
-                f"{request.track}: the publisher was asked again for what is in the cache",
-                expected="no SUBSCRIBE or FETCH upstream",
-                observed=f"{message['type']} at {record.time:.3f} s",
-                record=record,
-                octets=record.data.get("raw", ""),
+                f"{request.track}: what is in the cache was transferred again",
+                expected="no Object from the publisher that it sent before",
+                observed=f"{len(again)} Objects, first {again[0].location} at "
+                f"{again[0].record.time:.3f} s",
+                record=again[0].record,
             )
+        elif not before:
+            yield unseen(f"{request.track}: the publisher had sent nothing before")
         else:
-            yield upheld(f"{request.track}: served without the publisher", end)
+            yield upheld(f"{request.track}: no Object came from the publisher again", end)
 
 
 @judge("one-subscription-upstream", track={"type": "string"}, required=("track",), publisher=NODE)

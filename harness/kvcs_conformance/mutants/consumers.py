@@ -119,7 +119,7 @@ class MixesAnyPublications(Consumer):
 
 @mutant(
     "consumer/asks-plain-manifest-first",
-    requires=("KVCS-7.2-4",),
+    requires=("KVCS-7.2-4", "KVCS-7.2-5"),
     reasons=(Reason.REQUEST_ORDER,),
 )
 class AsksPlainManifestFirst(Consumer):

@@ -106,7 +106,7 @@ class ManifestAfterData(Publication):
             super().publish_manifest()
 
     def manifest_due(self) -> bool:
-        return self.version < 0 and self.segments[0].layer >= 2
+        return super().manifest_due() or (self.version < 0 and self.segments[0].layer >= 2)
 
 
 @mutant(

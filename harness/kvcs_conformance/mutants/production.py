@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kvcs.names import DataTrack, TrackName
+from kvcs.publisher import PublicationSpec, Publisher
 from kvcs.publisher.production import SegmentProduction
 from kvcs.publisher.publication import Publication
 from moqt.wire.errors import PublishDoneCode
@@ -17,50 +18,51 @@ from kvcs_conformance.verdicts import Reason
 _ORDER = (Reason.ORDER_LAYERS,)
 
 
-@mutant("publisher/swaps-adjacent-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
-class SwapsAdjacentLayers(Publication):
-    """Layer 0 goes out behind layer 1."""
+class _Holding(Publication):
+    """Holds back Objects of layer 0, and its ends, until layer 1 is out and layer 2 begins."""
 
-    _released = False
+    def __init__(self, publisher: Publisher, spec: PublicationSpec) -> None:
+        self._held: list[tuple[TrackName, Object]] | None = []
+        super().__init__(publisher, spec)
+
+    def holds(self, item: Object) -> bool:
+        """Whether this Object of layer 0 waits."""
+        return True
 
     def publish(self, track: TrackName, item: Object) -> None:
-        if isinstance(track, DataTrack) and item.location.group == 0 and not self._released:
-            self.__dict__.setdefault("held", []).append((track, item))
+        if not isinstance(track, DataTrack) or self._held is None:
+            super().publish(track, item)
+        elif item.location.group == 0 and self.holds(item):
+            self._held.append((track, item))
         else:
+            if item.location.group == 2:
+                self._release()
             super().publish(track, item)
 
     def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
-        if layer > 0:
+        if layer > 0 or self._held is None:
             super().end_group(part, track, layer)
-        if layer == 1 and track == part.tracks[-1]:
-            self._released = True
-            for held_track, item in self.__dict__.pop("held", []):
-                self.publish(held_track, item)
-            for ended in part.tracks:
-                super().end_group(part, ended, 0)
+
+    def _release(self) -> None:
+        held, self._held = self._held or [], None
+        for track, item in held:
+            self.publish(track, item)
+        part = self.segments[0]
+        for track in part.tracks:
+            self.end_group(part, track, 0)
+
+
+@mutant("publisher/swaps-adjacent-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
+class SwapsAdjacentLayers(_Holding):
+    """Layer 0 goes out behind layer 1."""
 
 
 @mutant("publisher/interleaves-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
-class InterleavesLayers(Publication):
-    """The last block of layer 0 goes out behind the first of layer 1."""
+class InterleavesLayers(_Holding):
+    """The last block of layer 0 goes out behind layer 1."""
 
-    def __init__(self, *arguments: object) -> None:
-        self._held: dict[TrackName, Object] = {}
-        super().__init__(*arguments)  # type: ignore[arg-type]
-
-    def publish(self, track: TrackName, item: Object) -> None:
-        last = Location(0, self.segments[0].blocks - 1) if self.segments else None
-        if isinstance(track, DataTrack) and item.location == last and track not in self._held:
-            self._held[track] = item
-            return
-        super().publish(track, item)
-        if isinstance(track, DataTrack) and item.location == Location(1, 0):
-            super().publish(track, self._held[track])
-            super().end_group(self.segments[0], track, 0)
-
-    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
-        if layer > 0:
-            super().end_group(part, track, layer)
+    def holds(self, item: Object) -> bool:
+        return item.location.object == self.segments[0].blocks - 1
 
 
 @mutant("publisher/omits-end-of-group", requires=("KVCS-3.3-7",), reasons=(Reason.MARK_GROUP,))

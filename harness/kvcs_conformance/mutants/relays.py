@@ -162,7 +162,7 @@ class _Changing(Relay):
     """A relay that changes what it receives before it keeps and forwards it."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
-        if isinstance(event, ObjectReceived) and event.object.payload:
+        if isinstance(event, ObjectReceived):
             event = self.changed(event)
         super().handle_event(session, event, now)
 
@@ -176,6 +176,8 @@ class ChangesPayload(_Changing):
     """The last octet of every payload is set to zero."""
 
     def changed(self, event: ObjectReceived) -> ObjectReceived:
+        if not event.object.payload:
+            return event
         payload = bytes(event.object.payload[:-1]) + b"\x00"
         return replace(event, object=replace(event.object, payload=payload))
 

@@ -24,7 +24,11 @@ _CASTS: dict[str, dict[str, Part]] = {
         "publisher": Part("publisher"),
         "consumer": Part("scripted"),
     },
-    "consumer": {"publisher": Part("publisher"), "consumer": Part("consumer", under_test=True)},
+    "consumer": {
+        "relay": Part("relay"),
+        "publisher": Part("publisher"),
+        "consumer": Part("consumer", under_test=True),
+    },
 }
 
 
@@ -32,8 +36,8 @@ def cast(sut: str, scenario: Mapping[str, Any]) -> dict[str, Part]:
     """The nodes by name, in the order in which they start.
 
     A publisher under test connects to the scripted consumer, which listens. A relay stands
-    between a publisher and scripted consumers. A consumer under test connects to publishers that
-    listen. `scenario["nodes"]` adds more.
+    between a publisher and scripted consumers. A consumer under test connects to a relay of ours,
+    and so do the publishers. `scenario["nodes"]` adds more.
     """
     nodes = dict(_CASTS[sut])
     for name, more in scenario.get("nodes", {}).items():

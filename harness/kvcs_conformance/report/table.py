@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PAGE = 140
 
 _STYLES = {
     "pass": "green",
@@ -17,16 +22,23 @@ _STYLES = {
 }
 
 
+def _console() -> Console:
+    """A terminal's width, and a page's where the output goes to a file."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PAGE)
+
+
 def print_results(result: Mapping[str, Any]) -> None:
     """One line per case, then the counts."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = _console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("verdict", "level", "case", "why"):
-        table.add_column(heading, no_wrap=heading in ("verdict", "level"), overflow="fold")
+        table.add_column(heading, no_wrap=heading != "why", overflow="fold")
     for case in result["cases"]:
         verdict = case["verdict"]
         table.add_row(
@@ -50,14 +62,13 @@ def _why(case: Mapping[str, Any]) -> str:
 
 def print_matrix(matrix: Mapping[str, Any]) -> None:
     """One line per mutant, then the counts."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = _console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("mutant", "verdict", "killed by", "defect"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, no_wrap=heading in ("mutant", "verdict"), overflow="fold")
     for mutant in matrix["mutants"]:
         verdict = mutant["verdict"]
         table.add_row(
