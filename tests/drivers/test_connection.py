@@ -197,6 +197,7 @@ def test_reset_passes_a_connection_without_credit(certificate: Certificate) -> N
     assert first not in ends.finished
 
 
+@pytest.mark.slow
 def test_finished_streams_are_forgotten(certificate: Certificate) -> None:
     """2048 streams leave no state behind, at a limit of 100 at a time."""
     ends = Ends(certificate)

@@ -29,7 +29,7 @@ class Pair:
         self.far: Any = self.server.sessions[0]
 
     def open(self, *, unidirectional: bool = True) -> int:
-        stream_id = self.near.transport.open_stream(unidirectional=unidirectional)
+        stream_id: int | None = self.near.transport.open_stream(unidirectional=unidirectional)
         assert stream_id is not None
         return stream_id
 

@@ -160,7 +160,7 @@ def test_fin_alone_arrives_when_all_else_is_acknowledged(certificate: Certificat
 
     async def scenario(pair: QuicPair) -> None:
         transport: Any = pair.near.transport
-        for _ in range(50):
+        for _ in range(20):
             stream_id = pair.near.transport.open_stream(unidirectional=True)
             assert stream_id is not None
             pair.near.transport.send(stream_id, b"object")
@@ -456,3 +456,50 @@ def test_key_log_and_qlog_are_written(certificate: Certificate, tmp_path: Path) 
 def test_options_are_one_value() -> None:
     """Options can be shared and varied."""
     assert 9000 == replace(QuicOptions(), datagram_size=9000).datagram_size
+
+
+@pytest.mark.slow
+def test_silent_connection_is_kept_alive(certificate: Certificate) -> None:
+    """Without traffic a connection outlives its idle timeout, because it is pinged."""
+
+    async def scenario(pair: QuicPair) -> None:
+        pair.near.timer = pair.hosts[1].now() + 0.5
+        pair.hosts[1].wake()
+        await pair.until(lambda: pair.near.named("timer"))
+        assert not pair.near.closed
+        assert not pair.far.closed
+
+    options = QuicOptions(idle_timeout=0.15, insecure=True)
+    run_pair(certificate, scenario, options, options)
+
+
+@pytest.mark.slow
+def test_vanished_peer_is_noticed(certificate: Certificate) -> None:
+    """A peer that answers nothing any more is lost after the idle timeout, without a code."""
+
+    async def scenario(pair: QuicPair) -> None:
+        far: Any = pair.far.transport
+        far.receive = lambda *arguments: None
+        await pair.until(lambda: pair.near.closed)
+        assert None is pair.near.named("closed")[0][1]
+
+    options = QuicOptions(idle_timeout=0.15, insecure=True)
+    run_pair(certificate, scenario, options, options)
+
+
+def test_lost_close_is_repeated(certificate: Certificate) -> None:
+    """The peer's next packet is answered with the close that it did not hear."""
+
+    async def scenario(pair: QuicPair) -> None:
+        far: Any = pair.far.transport
+        receive = far.receive
+        far.receive = lambda *arguments: None
+        pair.near.transport.close(4, "gone")
+        await pair.until(lambda: pair.near.closed)
+        far.receive = receive
+        far.connection.send_ping(0)
+        pair.hosts[0].wake(far)
+        await pair.until(lambda: pair.far.closed)
+        assert ("closed", 4, "gone", True) == pair.far.named("closed")[0]
+
+    run_pair(certificate, scenario)

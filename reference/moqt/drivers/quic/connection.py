@@ -67,7 +67,9 @@ FRONT = 64
 """Streams at most that one packet is filled from."""
 
 MINIMUM_BUFFER = 256 << 10
-"""Octets that a connection buffers at least before `room` is 0."""
+MAXIMUM_BUFFER = 4 << 20
+"""Octets that a connection buffers before `room` is 0: twice its congestion window, within these
+bounds."""
 
 BURST = 64 << 10
 """Octets that leave at once before pacing spreads them; a timer is no finer than 1 ms."""
@@ -186,9 +188,13 @@ class Connection(QuicConnection):
             min(
                 stream.max_stream_data_remote - sender._buffer_stop,
                 self._remote_max_data - self._remote_max_data_used - self.unsent,
-                max(2 * self._loss.congestion_window, MINIMUM_BUFFER) - self.buffered,
+                self._buffer_target() - self.buffered,
             ),
         )
+
+    def _buffer_target(self) -> int:
+        window = 2 * self._loss.congestion_window
+        return min(max(window, MINIMUM_BUFFER), MAXIMUM_BUFFER)
 
     # Credit.
 

@@ -193,6 +193,9 @@ class QuicHost:
                 self._transmit(now)
         finally:
             self._settling = False
+        for transport in tuple(self._transports):
+            if transport.is_over:
+                self._drop(transport)
         self._set_timer(now)
         if all(transport.ended for transport in self._transports):
             self._idle.set()
@@ -219,9 +222,7 @@ class QuicHost:
             try:
                 transport.transmit(now)
             except OSError as error:
-                transport.end(None, f"cannot send: {error.strerror or error}", by_peer=False)
-            if transport.ended and transport.timer is None:
-                self._drop(transport)
+                transport.fail(_unreachable_reason(transport.socket, error))
 
     def _set_timer(self, now: float) -> None:
         times = [self._endpoint.next_timer()]
@@ -293,7 +294,7 @@ class QuicHost:
         except OSError as error:
             reason = f"cannot reach {target.host}:{target.port}: {error.strerror or error}"
             self._advance(self.now())
-            transport.end(None, reason, by_peer=False)
+            transport.fail(reason)
             self.wake(transport)
             return
         if transport.ended:
@@ -339,12 +340,17 @@ class QuicHost:
         """ICMP told that nothing listens where a connection of ours goes."""
         for transport in self._transports:
             if transport.socket is udp and udp.peer is not None:
-                reason = f"cannot reach {udp.peer[0]}:{udp.peer[1]}: {error.strerror or error}"
-                transport.end(None, reason, by_peer=False)
-                self._dirty[transport] = None
+                transport.fail(_unreachable_reason(udp, error))
 
     def _drop(self, transport: QuicTransport) -> None:
         self._transports.pop(transport, None)
         transport.drop()
         if transport.socket is not None and transport.socket.peer is not None:
             transport.socket.close()
+
+
+def _unreachable_reason(udp: UdpSocket | None, error: OSError) -> str:
+    what = error.strerror or str(error)
+    if udp is None or udp.peer is None:
+        return f"cannot send: {what}"
+    return f"cannot reach {udp.peer[0]}:{udp.peer[1]}: {what}"

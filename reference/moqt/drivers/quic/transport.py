@@ -71,6 +71,7 @@ class QuicTransport:
         self.timer: float | None = None
         self.closing: Closing | None = None
         self.handshake_deadline: float | None = None
+        self.failed = False
         self._routes = routes
         self._keep_alive = keep_alive
         self._quiet_since = now
@@ -208,6 +209,8 @@ class QuicTransport:
         self.now = now
         if self.closing is not None and not self.ended:
             self._close_if_due(now)
+        if self.failed:
+            return
         if self.socket is None:
             self.timer = None if self.ended else self.handshake_deadline
             return
@@ -225,7 +228,7 @@ class QuicTransport:
         """The time that `timer` named has come."""
         self.now = now
         if self.handshake_deadline is not None and self.handshake_deadline <= now:
-            self.end(None, "the peer does not answer", by_peer=False)
+            self.fail("the peer does not answer")
             return
         if self.socket is None:
             return
@@ -236,6 +239,17 @@ class QuicTransport:
             self._quiet_since = now
             self.connection.send_ping(0)
         self.handle_events(now)
+
+    def fail(self, reason: str) -> None:
+        """The connection is no use any more, and there is nobody to tell."""
+        self.failed = True
+        self.timer = None
+        self.end(None, reason, by_peer=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen any more, not even a repeated close."""
+        return self.ended and self.timer is None
 
     def end(self, code: int | None, reason: str, *, by_peer: bool) -> None:
         """Nothing more comes or goes: the session hears why."""

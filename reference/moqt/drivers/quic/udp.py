@@ -181,10 +181,7 @@ def _groups(datagrams: Sequence[Datagram]) -> list[list[Datagram]]:
 
 async def bound_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
     """A socket that listens; raises OSError when the host is unknown or the port in use."""
-    found = await loop.getaddrinfo(
-        host or None, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE
-    )
-    family, _, _, _, address = found[0]
+    family, address = await _resolve(loop, host or None, port, socket.AI_PASSIVE)
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.bind(address)
@@ -198,8 +195,7 @@ async def connected_socket(
     loop: asyncio.AbstractEventLoop, host: str, port: int
 ) -> tuple[socket.socket, Address]:
     """A socket with one peer, and its address; raises OSError when the host is unknown."""
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    family, _, _, _, address = found[0]
+    family, address = await _resolve(loop, host, port, 0)
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.connect(address)
@@ -207,3 +203,13 @@ async def connected_socket(
         sock.close()
         raise
     return sock, address
+
+
+async def _resolve(
+    loop: asyncio.AbstractEventLoop, host: str | None, port: int, flags: int
+) -> tuple[socket.AddressFamily, Address]:
+    """The first address, IPv4 before IPv6: so both sides mean the same by `localhost`."""
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=flags)
+    found.sort(key=lambda item: item[0] != socket.AF_INET)
+    family, _, _, _, address = found[0]
+    return family, address
