@@ -238,10 +238,16 @@ class RawPeer:
     """A session under test, and a peer that is nothing but octets."""
 
     def __init__(
-        self, *, session_is_client: bool = False, setup: str | None = "af000000", **changes: Any
+        self,
+        *,
+        session_is_client: bool = False,
+        setup: str | None = "af000000",
+        options: SetupOptions = SETUP,
+        **changes: Any,
     ) -> None:
+        """`setup`: what the peer sends; `options`: what the session's own SETUP says."""
         self.tap = WireTap(session_is_client)
-        self.session = Session(session_is_client, self.tap, config(**changes))
+        self.session = Session(session_is_client, self.tap, config(setup=options, **changes))
         self.now = 0.0
         self.session.start(self.now)
         self.bidi = 0 if not session_is_client else 1

@@ -19,25 +19,10 @@ from moqt.wire.errors import LocalProtocolError, RequestErrorCode, SessionError,
 from moqt.wire.messages import FetchOk, Parameters, Redirect, RequestOk
 from moqt.wire.names import FullTrackName, Location
 
+from tests.session.openers import NAME, NAMESPACE, OPENERS, opener
 from tests.session.pair import OTHER, TRACK, Pair, RawPeer, config, obj, subscribed
 
-NAME = "01 04 6c697665 05 766964656f"
-NAMESPACE = "01 04 6c697665"
-
-OPENERS: dict[str, str] = {
-    "SUBSCRIBE": f"03 000e ID {NAME} 00",
-    "PUBLISH": f"1d 000f ID {NAME} 01 00",
-    "FETCH": f"16 000e ID {NAME} 00",
-    "TRACK_STATUS": f"0d 000e ID {NAME} 00",
-    "PUBLISH_NAMESPACE": f"06 0008 ID {NAMESPACE} 00",
-    "SUBSCRIBE_NAMESPACE": f"50 0008 ID {NAMESPACE} 00",
-    "SUBSCRIBE_TRACKS": f"51 0008 ID {NAMESPACE} 00",
-}
 UPDATE = "02 0002 ID 00"
-
-
-def opener(kind: str, request_id: int = 0) -> str:
-    return OPENERS[kind].replace("ID", f"{request_id:02x}")
 
 
 ASK: dict[RequestKind, Callable[[Session], Request]] = {
