@@ -29,6 +29,9 @@ MAX_REPAIRS = 4
 REPAIR_DELAY = 0.01
 """Seconds in which losses gather, so that neighbours share one FETCH."""
 
+RETRY_DELAY = 0.1
+"""Seconds before a route that failed to give something is asked for repairs."""
+
 NEVER = frozenset(
     {
         RequestErrorCode.UNAUTHORIZED,
@@ -167,8 +170,10 @@ class Supply:
         for location in locations:
             if location in self._given_up[track]:
                 continue
-            if self.due(track, location):
-                carrier.route.refused(track, location)
+            if location not in found and self.due(track, location):
+                route = carrier.route
+                route.refused(track, location)
+                route.not_before = max(route.not_before, self._asker.now + RETRY_DELAY)
             found[location] = reason
         if found:
             self._schedule()
@@ -206,7 +211,13 @@ class Supply:
     # Repair
 
     def _schedule(self) -> None:
-        self._asker.timers.set("repair", self._asker.now + REPAIR_DELAY, self._plan)
+        self._plan_at(self._asker.now + REPAIR_DELAY)
+
+    def _plan_at(self, at: float) -> None:
+        """Plan again at that time, if nothing is to be planned earlier."""
+        planned = self._asker.timers.when("repair")
+        if planned is None or planned > at:
+            self._asker.timers.set("repair", at, self._plan)
 
     def _wanted_back(self) -> dict[DataTrack, list[Location]]:
         """Lost Locations that exist and that no repair is bringing."""
@@ -240,7 +251,7 @@ class Supply:
                 by_route.setdefault(route, []).append(location)
         for route, chosen in by_route.items():
             if route.not_before > self._asker.now:
-                self._asker.timers.set("repair", route.not_before, self._plan)
+                self._plan_at(route.not_before)
                 continue
             for span in ranges(chosen, part.blocks):
                 if sum(1 for item in self.repairs if item.route is route) >= MAX_REPAIRS:

@@ -25,6 +25,11 @@ class Timers:
     def __contains__(self, name: Hashable) -> bool:
         return name in self._entries
 
+    def when(self, name: Hashable) -> float | None:
+        """When a deadline comes, or None."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry[0]
+
     def clear(self) -> None:
         """Forget all of them."""
         self._entries.clear()
