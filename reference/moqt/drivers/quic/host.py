@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,8 +52,7 @@ class QuicHost:
         self._sockets: list[UdpSocket] = []
         self._connecting: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._settling = False
-        self._woken = False
+        self._awake = False
         self._idle = asyncio.Event()
         self._idle.set()
         endpoint.attach(self)
@@ -130,9 +130,8 @@ class QuicHost:
         """Run `action` on the loop, with sessions that know the time; from any thread."""
 
         def run() -> None:
-            self._advance(self.now())
-            action()
-            self._settle()
+            with self._batch():
+                action()
 
         self._loop.call_soon_threadsafe(run)
 
@@ -140,59 +139,59 @@ class QuicHost:
         """Hand over events and transmit soon."""
         if transport is not None:
             self._dirty[transport] = None
-        if not self._settling and not self._woken:
-            self._woken = True
+        if not self._awake:
+            self._awake = True
             self._loop.call_soon(self._settle)
 
     # A batch.
 
+    @contextmanager
+    def _batch(self) -> Iterator[float]:
+        """What is done at one time, `now`; everything that follows from it is done at the end."""
+        self._awake = True
+        now = self.now()
+        self._advance(now)
+        try:
+            yield now
+        finally:
+            self._settle()
+
     def _readable(
         self, route: Callable[[bytes, Address], QuicTransport | None], udp: UdpSocket
     ) -> None:
-        now = self.now()
-        self._advance(now)
         touched: dict[QuicTransport, None] = {}
-        try:
-            datagrams = udp.receive()
-        except OSError as error:
-            self._unreachable(udp, error)
-            datagrams = []
-        for data, address in datagrams:
-            transport = route(data, address)
-            if transport is not None:
-                transport.receive(data, address, now)
-                touched[transport] = None
-        for transport in touched:
-            transport.handle_events(now)
-        self._dirty.update(touched)
-        self._settle()
+        with self._batch() as now:
+            try:
+                datagrams = udp.receive()
+            except OSError as error:
+                self._unreachable(udp, error)
+                return
+            for data, address in datagrams:
+                transport = route(data, address)
+                if transport is not None:
+                    transport.receive(data, address, now)
+                    touched[transport] = None
+            for transport in touched:
+                transport.handle_events(now)
+            self._dirty.update(touched)
 
     def _writable(self, udp: UdpSocket) -> None:
-        for transport in self._transports:
-            if transport.socket is udp:
-                self._dirty[transport] = None
-        self._settle()
+        with self._batch():
+            for transport in self._transports:
+                if transport.socket is udp:
+                    self._dirty[transport] = None
 
     def _settle(self) -> None:
         """Hand over events and flush sessions until nothing more happens, then transmit."""
-        self._woken = False
-        if self._settling:
-            return
-        self._settling = True
         now = self.now()
         try:
             self._advance(now)
-            for transport in tuple(self._transports):
-                transport.flush(now)
-            while True:
-                while self._handle_events(now):
-                    for transport in tuple(self._transports):
-                        transport.flush(now)
-                if not self._dirty:
-                    break
+            self._flush(now)
+            while self._handle_events(now) or self._dirty:
+                self._flush(now)
                 self._transmit(now)
         finally:
-            self._settling = False
+            self._awake = False
         for transport in tuple(self._transports):
             if transport.is_over:
                 self._drop(transport)
@@ -205,6 +204,10 @@ class QuicHost:
             transport.now = now
             if transport.session is not None:
                 transport.session.advance(now)
+
+    def _flush(self, now: float) -> None:
+        for transport in tuple(self._transports):
+            transport.flush(now)
 
     def _handle_events(self, now: float) -> bool:
         happened = False
@@ -243,21 +246,15 @@ class QuicHost:
         self._timer = None
         # asyncio calls up to its clock's resolution early.
         self._now = max(self._now, self._loop.time() + 1e-6)
-        now = self._now
-        self._advance(now)
-        for transport in tuple(self._transports):
-            if transport.timer is not None and transport.timer <= now:
-                transport.handle_timer(now)
-                self._dirty[transport] = None
-            session = transport.session
-            if transport.started and session is not None and not transport.ended:
-                due = session.next_timer()
-                if due is not None and due <= now:
-                    session.handle_timer(now)
-        due = self._endpoint.next_timer()
-        if due is not None and due <= now:
-            self._endpoint.handle_timer(now)
-        self._settle()
+        with self._batch() as now:
+            for transport in tuple(self._transports):
+                if transport.timer is not None and transport.timer <= now:
+                    transport.handle_timer(now)
+                    self._dirty[transport] = None
+                session = transport.session
+                if transport.started and session is not None and not transport.ended:
+                    _fire(session.next_timer(), now, session.handle_timer)
+            _fire(self._endpoint.next_timer(), now, self._endpoint.handle_timer)
 
     # Connections.
 
@@ -354,3 +351,8 @@ def _unreachable_reason(udp: UdpSocket | None, error: OSError) -> str:
     if udp is None or udp.peer is None:
         return f"cannot send: {what}"
     return f"cannot reach {udp.peer[0]}:{udp.peer[1]}: {what}"
+
+
+def _fire(due: float | None, now: float, handle_timer: Callable[[float], None]) -> None:
+    if due is not None and due <= now:
+        handle_timer(now)
