@@ -413,3 +413,32 @@ def test_observer_sees_what_passes() -> None:
         ("client", "data-sent", b"ab", True),
         ("server", "data-received", b"ab", True),
     ] == kinds
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"latency": -1.0},
+        {"jitter": -1.0},
+        {"bandwidth": 0.0},
+        {"chunk": (0, 5)},
+        {"chunk": (6, 5)},
+    ],
+)
+def test_link_that_cannot_be_is_refused(bad: dict[str, Any]) -> None:
+    """A link that would stand still or go back in time is a ValueError."""
+    with pytest.raises(ValueError, match="a link's"):
+        Link(**bad)
+
+
+def test_names_that_are_not_there_are_errors() -> None:
+    """A second node of one name, and faults on unknown nodes or sessions, say what is wrong."""
+    pair = Pair()
+    with pytest.raises(ValueError, match="has a node 'server' already"):
+        pair.net.client("server", StandInEndpoint())
+    with pytest.raises(ValueError, match="has no node 'nobody'; it has server, client"):
+        pair.net.kill("nobody")
+    pair.near.transport.close(0, "")
+    pair.until(lambda: pair.far.closed)
+    with pytest.raises(ValueError, match="not, or no longer"):
+        pair.net.reset_stream(pair.near, 2, 0)

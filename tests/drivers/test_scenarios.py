@@ -292,7 +292,7 @@ def test_close_reaches_the_peer_with_its_code(run: Run) -> None:
 
 
 def test_broken_rule_closes_with_its_code(run: Run) -> None:
-    """A second SETUP on the control stream closes the session at both ends (R020)."""
+    """A second SETUP on the control stream closes the session at both ends."""
 
     async def scenario(rig: Rig) -> None:
         await rig.until(lambda: rig.publisher.seen(SetupReceived))

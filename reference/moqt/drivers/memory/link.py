@@ -36,8 +36,16 @@ class Link:
     stream_window: int = 1 << 20
     connection_window: int = 16 << 20
     bidirectional_streams: int = 1024
-    unidirectional_streams: int = 4096
+    unidirectional_streams: int = 2048
     buffer: int = 256 << 10
+
+    def __post_init__(self) -> None:
+        if self.latency < 0 or self.jitter < 0:
+            raise ValueError("a link's latency and jitter are not negative")
+        if self.bandwidth is not None and self.bandwidth <= 0:
+            raise ValueError("a link's bandwidth is above 0, or None for unlimited")
+        if self.chunk is not None and not 1 <= self.chunk[0] <= self.chunk[1]:
+            raise ValueError("a link's chunk is (least, most) octets with 1 <= least <= most")
 
     def streams(self, unidirectional: bool) -> int:
         """How many streams of this kind may be open at a time."""

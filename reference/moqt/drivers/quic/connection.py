@@ -220,13 +220,6 @@ class Connection(QuicConnection):
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.receiver.highest_offset
 
-    @property
-    def credit_pending(self) -> bool:
-        """Whether there is credit to announce to the peer."""
-        return bool(
-            self._streams.credit_due or self._local_max_data.sent != self._local_max_data.value
-        )
-
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         streams = (self._local_max_streams_bidi, self._local_max_streams_uni)
         # Many streams' worth of credit in one frame: when half of it is used up.

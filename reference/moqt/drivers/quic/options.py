@@ -35,7 +35,7 @@ class QuicOptions:
     stream_window: int = 1 << 20
     connection_window: int = 16 << 20
     bidirectional_streams: int = 1024
-    unidirectional_streams: int = 4096
+    unidirectional_streams: int = 2048
     idle_timeout: float = 30.0
     connect_timeout: float = 10.0
     close_patience: float = 2.0
