@@ -42,12 +42,13 @@ def chaos(seed: int) -> Restored:
         latency=0.01, jitter=random.choice([0.0, 0.05]), chunk=random.choice([None, (1, 200)])
     )
     scene = Scene(seed=seed, link=link, idle_timeout=0.5)
+    deterministic = random.random() < 0.5
     names = ["one", "two", "three"][: random.randint(1, 3)]
     for index, name in enumerate(names):
         identity = OTHER_ID if random.random() < 0.3 else spec().publication_id
         wanted = spec(
             publication_id=identity,
-            deterministic=random.random() < 0.5,
+            deterministic=deterministic,
             max_cache_duration=seed * 10 + index,
             manifest_interval=random.choice([1, 2, 8]),
         )

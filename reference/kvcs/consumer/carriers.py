@@ -23,7 +23,7 @@ from moqt.session.events import (
     TrackMalformed,
     Via,
 )
-from moqt.wire.errors import PublishDoneCode
+from moqt.wire.errors import PublishDoneCode, RequestErrorCode
 from moqt.wire.messages import Parameters, RequestError, SubscribeOk
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
@@ -60,6 +60,18 @@ class Receiver(Protocol):
 
     def malformed(self, carrier: Carrier, reason: str) -> None:
         """Two different Objects claim one Location, or a mark contradicts an Object."""
+
+
+LATER = "request.not-yet"
+"""The source may have it later: it is behind production, or asks to come again."""
+
+
+def _refusal(error: RequestError | None) -> str:
+    if error is None:
+        return "request.failed"
+    if error.code == RequestErrorCode.INVALID_RANGE or error.retry_interval:
+        return LATER
+    return "request.refused"
 
 
 class Carrier:
@@ -131,7 +143,7 @@ class Carrier:
                 missing = self.outstanding(LocationRange(start, end))
                 self.receiver.lost(self, missing, f"range.{kind.name.lower().replace('_', '-')}")
             case RequestFailed(error=error):
-                self.end("request.failed" if error is None else "request.refused", error)
+                self.end(_refusal(error), error)
             case RequestCancelled():
                 self.end("request.cancelled")
             case TrackMalformed(reason=reason):

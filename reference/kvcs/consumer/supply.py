@@ -16,7 +16,7 @@ from moqt.wire.messages import Parameters, RequestError
 from moqt.wire.names import Location
 
 from kvcs.consumer.assembly import SegmentAssembly
-from kvcs.consumer.carriers import START, Carrier, FetchCarrier, LiveCarrier, Receiver
+from kvcs.consumer.carriers import LATER, START, Carrier, FetchCarrier, LiveCarrier, Receiver
 from kvcs.consumer.ranges import LocationRange, ranges
 from kvcs.consumer.request import ConsumeRequest, Mode
 from kvcs.consumer.routes import PublicationView, Route, Source
@@ -29,8 +29,8 @@ MAX_REPAIRS = 4
 REPAIR_DELAY = 0.01
 """Seconds in which losses gather, so that neighbours share one FETCH."""
 
-RETRY_DELAY = 0.1
-"""Seconds before a route that failed to give something is asked for repairs."""
+RETRY_SHARE = 0.1
+"""Share of the recovery budget before a route that failed to give something is asked again."""
 
 NEVER = frozenset(
     {
@@ -167,16 +167,23 @@ class Supply:
         """These will not come from `carrier`; those that exist count against its route."""
         track = carrier.track
         found = self._lost[track]
+        spans = self._repairing(track, carrier)
         for location in locations:
-            if location in self._given_up[track]:
+            if location in self._given_up[track] or any(location in span for span in spans):
                 continue
             if location not in found and self.due(track, location):
-                route = carrier.route
-                route.refused(track, location)
-                route.not_before = max(route.not_before, self._asker.now + RETRY_DELAY)
+                self._count_against(carrier.route, track, location, reason)
             found[location] = reason
         if found:
             self._schedule()
+
+    def _count_against(
+        self, route: Route, track: DataTrack, location: Location, reason: str
+    ) -> None:
+        pause = RETRY_SHARE * self._asker.request.budgets.recovery
+        route.not_before = max(route.not_before, self._asker.now + pause)
+        if reason != LATER:
+            route.refused(track, location)
 
     def carrier_over(self, carrier: Carrier, reason: str, error: RequestError | None) -> None:
         """A main of a track that goes on needs a successor; a repair leaves its losses."""
@@ -259,11 +266,12 @@ class Supply:
                 self._start_repair(route, part, track, span)
 
     def _route_for(self, track: DataTrack, location: Location) -> Route | None:
-        """Where it was refused least often; the first named among equals."""
-        routes = self._routes()
-        if not routes:
-            return None
-        return min(routes, key=lambda route: route.refusals[track, location])
+        """Where it was refused least often; among equals, where one may ask first."""
+        return min(
+            self._routes(),
+            key=lambda route: (route.refusals[track, location], route.not_before),
+            default=None,
+        )
 
     def _start_repair(
         self, route: Route, part: SegmentAssembly, track: DataTrack, span: LocationRange
@@ -332,13 +340,17 @@ class Supply:
             soonest = min(item.last_progress for item in carriers) + stall
             self._asker.timers.set("stall", max(soonest, now + stall / 4), self._look_for_stalls)
 
+    def _repairing(self, track: DataTrack, but: Carrier) -> list[LocationRange]:
+        """What other repairs are bringing of a track."""
+        return [item.span for item in self.repairs if item.track == track and item is not but]
+
     def _overdue(self, carrier: Carrier) -> list[Location]:
         """What a main is still to bring although it exists, and nobody else was asked for."""
         frontier = self._frontier.get(carrier.track)
         if frontier is None:
             return []
         known = self._lost[carrier.track]
-        spans = [item.span for item in self.repairs if item.track == carrier.track]
+        spans = self._repairing(carrier.track, carrier)
         return [
             at
             for at in carrier.outstanding(LocationRange(START, frontier))
