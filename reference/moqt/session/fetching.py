@@ -73,6 +73,7 @@ class FetchSender(Outlet):
         "code",
         "request",
         "request_id",
+        "started",
         "via",
     )
 
@@ -96,6 +97,8 @@ class FetchSender(Outlet):
         self.request_id = request_id
         self.via = via
         self.code: int | None = None
+        self.started = False
+        """Whether the header went out."""
         self._scheduler = scheduler
         self._source = source
         self._on_closed = on_closed
@@ -138,7 +141,8 @@ class FetchSender(Outlet):
             return
         if self.open():
             assert self.stream_id is not None
-            if self._last is None and self._pieces and self._pieces[0][1] is None:
+            if not self.started:
+                self.started = True
                 self.core.transport.send(self.stream_id, self._pieces[0][0])
             self.core.reset(self.stream_id, code)
         self._close(code)
@@ -175,6 +179,7 @@ class FetchSender(Outlet):
                 break
             piece, item = self._pieces[0]
             left = room - written
+            self.started = True
             if item is not None and self.core.trace is not None:
                 self._note(stream_id, item)
             if len(piece) > left:

@@ -32,6 +32,7 @@ class SubgroupOutlet(Outlet):
         "_expiry",
         "_pieces",
         "_sender",
+        "_started",
         "_unfinished",
         "_urgency",
         "backlog",
@@ -62,6 +63,7 @@ class SubgroupOutlet(Outlet):
         self.backlog = 0
         self.ending = False
         self._unfinished = False
+        self._started = False
         self.last = -1
         self._urgency = (
             first.priority,
@@ -153,6 +155,9 @@ class SubgroupOutlet(Outlet):
             left = room - written
             if left <= 0:
                 break
+            if not self._started:
+                self._started = True
+                self._sender.streams_opened += 1
             if item is not None and self.core.trace is not None:
                 self._sender.note_sent(stream_id, item)
             if len(piece) > left:

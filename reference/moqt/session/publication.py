@@ -51,7 +51,8 @@ class SubscriptionSender:
 
     `alias` and `track_properties` are what the subscriber was told. `largest` is the Largest
     Object reported in SUBSCRIBE_OK, PUBLISH or a resuming update: fills end there. `backlog`
-    counts queued octets of Objects, without fills; `streams_opened` what PUBLISH_DONE reports.
+    counts queued octets of Objects, without fills; `streams_opened` what PUBLISH_DONE reports:
+    streams whose header went out.
     `fills_asked` holds FILL_PARAMETERS by the Request ID of the message that carried them.
     """
 
@@ -300,7 +301,7 @@ class SubscriptionSender:
 
     def _fill_closed(self, fill: FetchSender) -> None:
         self._fills.pop(fill.request_id, None)
-        self.streams_opened += fill.stream_id is not None
+        self.streams_opened += fill.started
         self._check_done()
 
     # What outlets report.
@@ -311,7 +312,6 @@ class SubscriptionSender:
         """A unidirectional stream for `outlet`, or None without credit."""
         stream_id = self.core.transport.open_stream(unidirectional=True)
         if stream_id is not None:
-            self.streams_opened += 1
             self.core.outlets[stream_id] = outlet
             self.core.note("moqt:stream_opened", stream=stream_id, kind=kind, header=header)
         return stream_id

@@ -28,7 +28,8 @@ class Subscription:
     """One subscription that delivers to us: our SUBSCRIBE, or the peer's PUBLISH.
 
     `streams` are the open data streams that count for it, fills included; `streams_seen` all
-    that ever came. `delivered` is only kept while its alias serves several subscriptions.
+    that ever came. `delivered` is only kept once its alias served several subscriptions: then a
+    stream does not tell for which of them it is.
     """
 
     core: Core
@@ -92,8 +93,7 @@ class Subscription:
         self.streams_seen += 1
         self.active()
         count = self.done.stream_count if self.done is not None else None
-        shared = self.binding is not None and len(self.binding.subscriptions) > 1
-        if count is not None and self.streams_seen > count and not shared:
+        if count is not None and self.streams_seen > count and self.delivered is None:
             raise RemoteProtocolError(f"more data streams than the {count} of PUBLISH_DONE")
 
     def stream_ended(self, stream_id: int) -> None:
@@ -110,8 +110,7 @@ class Subscription:
         """PUBLISH_DONE came; it may have overtaken streams."""
         self.done = message
         count = message.stream_count
-        shared = self.binding is not None and len(self.binding.subscriptions) > 1
-        if count is not None and self.streams_seen > count and not shared:
+        if count is not None and self.streams_seen > count and self.delivered is None:
             raise RemoteProtocolError(
                 f"{self.streams_seen} data streams, PUBLISH_DONE says {count}"
             )
