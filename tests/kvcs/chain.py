@@ -195,14 +195,21 @@ class Chain(Scene):
         return publication
 
 
-def live(scene: Scene, publication: Publication, *, every: float = 0.1, start: float = 0.0) -> None:
+def live(
+    scene: Scene,
+    publication: Publication,
+    *,
+    every: float = 0.1,
+    start: float = 0.0,
+    flavour: int = 0,
+) -> None:
     """Schedule the production of segment 0, one layer after the other, from `start` on."""
     layers = publication.spec.layers
 
     def step(layer: int) -> None:
         if layer == 0:
             publication.open_segment()
-        put_layer(publication, 0, layer)
+        put_layer(publication, 0, layer, flavour)
         if layer == layers - 1:
             publication.complete_segment(0)
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from kvcs.consumer import Mode
 from kvcs.names import TrackName
-from kvcs.publisher import Publication, Signer
+from kvcs.publisher import Publication, Publisher, Signer
 from moqt.drivers.memory import Link
 from moqt.session import SessionConfig
 from moqt.wire.names import Location
@@ -222,3 +222,21 @@ def test_a_stopped_publication_is_withdrawn_and_replaced() -> None:
         item["publication"] for item in restored.events if item["event"] == "reused-tokens"
     }
     assert 12 == restored.reused
+
+
+def test_two_producers_of_one_name_cost_the_publication() -> None:
+    """KVCS-2-2, KVCS-6-7: other payloads under the same five fields; nothing of either is used."""
+    chain = Chain()
+    first = chain.announce(spec())
+    twin = Publisher()
+    chain.network.client("twin", twin)
+    twin.connect("moqt://a/", SessionConfig())
+    second = twin.open(spec())
+    chain.network.run(1.0)
+    live(chain, first, every=0.2, start=1.5)
+    live(chain, second, every=0.2, start=1.5, flavour=1)
+    restored = restore(chain, request("b", budgets=replace(PATIENT, probe=1.0)))
+    assert {"object.conflict"} == {
+        item["reason"] for item in restored.named("publication-discarded")
+    }
+    assert 0 == restored.reused

@@ -143,6 +143,8 @@ class Carrier:
                 missing = self.outstanding(LocationRange(start, end))
                 self.receiver.lost(self, missing, f"range.{kind.name.lower().replace('_', '-')}")
             case RequestFailed(error=error):
+                if error is not None and error.code == RequestErrorCode.MALFORMED_TRACK:
+                    self.receiver.malformed(self, "the source found the track malformed")
                 self.end(_refusal(error), error)
             case RequestCancelled():
                 self.end("request.cancelled")
@@ -210,6 +212,8 @@ class LiveCarrier(Carrier):
                 if ended:
                     self.ended.add("publish-done")
                 self.receiver.carrier_progress(self)
+                if message.status_code == PublishDoneCode.MALFORMED_TRACK:
+                    self.receiver.malformed(self, "the source found the track malformed")
                 self.end("track.ended" if ended else "subscription.ended")
 
     def _close_fill(self) -> None:

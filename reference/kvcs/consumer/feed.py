@@ -14,7 +14,7 @@ from moqt.session.events import (
     SubscriptionEnded,
     TrackMalformed,
 )
-from moqt.wire.errors import RequestErrorCode
+from moqt.wire.errors import PublishDoneCode, RequestErrorCode
 from moqt.wire.filters import NEXT_OBJECT, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 from moqt.wire.objects import ObjectStatus
@@ -106,6 +106,12 @@ class ManifestFeed:
                 else:
                     self._end("manifest.refused")
             case TrackMalformed(reason=reason):
+                self._reader.manifest_refused(self, "object.conflict", reason, True)
+                self._end("object.conflict")
+            case SubscriptionEnded(message=message) if (
+                message.status_code == PublishDoneCode.MALFORMED_TRACK
+            ):
+                reason = "the source found the manifest track malformed"
                 self._reader.manifest_refused(self, "object.conflict", reason, True)
                 self._end("object.conflict")
             case RequestCancelled() | SubscriptionEnded():
