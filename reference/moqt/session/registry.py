@@ -81,6 +81,12 @@ class Registry:
             raise LocalProtocolError(f"request {request.id} is over")
         return stream
 
+    def set_paused(self, request: Request, paused: bool) -> None:
+        """Whether the application holds the request's data back: no time runs against it then."""
+        stream = self._of.get(request)
+        if stream is not None and stream.subscription is not None:
+            stream.subscription.paused = paused
+
     def live(self) -> Iterator[RequestStream]:
         """Streams with a request that did not end."""
         return (stream for stream in tuple(self._of.values()) if stream.live)

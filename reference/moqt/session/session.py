@@ -315,10 +315,12 @@ class Session:
 
     def pause_request(self, request: Request) -> None:
         """Hold back the data streams of a request, later ones included."""
+        self._registry.set_paused(request, True)
         self._receiver.pause(request)
 
     def resume_request(self, request: Request) -> None:
         """Undo `pause_request`."""
+        self._registry.set_paused(request, False)
         self._receiver.resume(request)
 
     # What the parts tell each other.
