@@ -16,9 +16,18 @@ from moqt.session.events import (
     SetupReceived,
     UpdateReceived,
 )
+from moqt.tracks.answering import (
+    accept_update,
+    answerable,
+    as_updated,
+    ask,
+    cancel,
+    refuse_update,
+    refuse_with,
+)
 from moqt.tracks.discovery import Discovery
 from moqt.tracks.intervals import LAST_ID
-from moqt.tracks.serving import fetch_source, sent_properties
+from moqt.tracks.serving import fetch_source
 from moqt.wire.errors import RequestErrorCode, RequestRefused, SessionError
 from moqt.wire.filters import fetch_range
 from moqt.wire.messages import FetchOk, Parameters, RequestError
@@ -91,7 +100,7 @@ class Origin:
         self._discovery.remove(namespace)
         for request in [one for one, what in self._announcements.items() if what == namespace]:
             del self._announcements[request]
-            request.session.cancel(request)
+            cancel(request)
 
     # Hooks
 
@@ -144,8 +153,9 @@ class Origin:
             case UpdateReceived(request):
                 self._update(event)
             case RequestAccepted(request):
-                if (namespace := self._announcements.get(request)) is not None:
-                    self.on_announced(session, namespace)
+                announced = self._announcements.get(request)
+                if announced is not None:
+                    self.on_announced(session, announced)
             case RequestFailed(request):
                 self._ended(request, event.error)
             case RequestCancelled(request):
@@ -169,11 +179,9 @@ class Origin:
                     self._fetch(request)
                 case RequestKind.TRACK_STATUS:
                     track = self._track(request)
-                    request.session.accept(
-                        request,
-                        Parameters(largest_object=track.largest),
-                        sent_properties(request.parameters, track.properties),
-                    )
+                    if answerable(request):
+                        largest = Parameters(largest_object=track.largest)
+                        request.session.accept(request, largest, track.properties)
                 case RequestKind.SUBSCRIBE_NAMESPACE:
                     self._discovery.subscribe(request)
                 case RequestKind.SUBSCRIBE_TRACKS:
@@ -186,9 +194,7 @@ class Origin:
                         "this publisher subscribes to nothing", RequestErrorCode.UNINTERESTED
                     )
         except RequestRefused as refusal:
-            request.session.refuse(
-                request, refusal.code, refusal.reason, retry_interval=refusal.retry_interval
-            )
+            refuse_with(request, refusal)
 
     def _track(self, request: Request) -> LocalTrack:
         track = None if request.track is None else self.tracks.get(request.track)
@@ -208,6 +214,8 @@ class Origin:
         track = self._track(request)
         parameters = request.parameters
         start, end = fetch_range(parameters.location_filter, track.largest)
+        if not answerable(request):
+            return
         running.add(request)
         source = fetch_source(track.store, parameters, track.properties, start, end)
         source.on_close = lambda: running.discard(request)
@@ -218,35 +226,37 @@ class Origin:
             FetchOk(
                 track.ended and end == track.store.top,
                 end,
-                track_properties=sent_properties(parameters, track.properties),
+                track_properties=track.properties,
             ),
         )
         source.wake = request.session.open_fetch(request, source).wake
 
     def _update(self, event: UpdateReceived) -> None:
         request, update = event.request, event.update
-        session = request.session
+        prefix = update.parameters.track_namespace_prefix
         try:
-            self.authorise(request)
-            prefix = update.parameters.track_namespace_prefix
-            self._discovery.check_update(request, prefix)
+            if not request.ours:
+                self.authorise(as_updated(request, update))
+            self._discovery.check(request, prefix)
         except RequestRefused as refusal:
-            session.refuse_update(request, update, refusal.code, refusal.reason)
+            refuse_update(request, update, refusal)
             self._ended(request, None)
             return
         track = request.context
         if isinstance(track, LocalTrack):
-            session.accept_update(request, update, Parameters(largest_object=track.largest))
-            track.fill(request, update.request_id, update.parameters)
+            if accept_update(request, update, Parameters(largest_object=track.largest)):
+                track.fill(request, update.request_id, update.parameters)
         else:
-            session.accept_update(request, update, Parameters())
+            accept_update(request, update)
             self._discovery.updated(request, prefix)
 
     # Endings
 
     def _announce(self, session: Session, namespace: TrackNamespace) -> None:
         parameters = Parameters(authorization_tokens=self._namespaces[namespace])
-        self._announcements[session.publish_namespace(namespace, parameters)] = namespace
+        request = ask(lambda: session.publish_namespace(namespace, parameters))
+        if request is not None:
+            self._announcements[request] = namespace
 
     def _ended(self, request: Request, error: RequestError | None) -> None:
         namespace = self._announcements.pop(request, None)

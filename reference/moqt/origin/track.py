@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from moqt.session import Request, SubscriptionSender
 from moqt.tracks import MalformedTrack, TrackStore
+from moqt.tracks.answering import answerable
 from moqt.tracks.serving import fill_source, publish_parameters, sent_properties
 from moqt.wire.errors import LocalProtocolError, PublishDoneCode
 from moqt.wire.messages import Parameters
@@ -104,15 +105,16 @@ class LocalTrack:
 
     def subscribe(self, request: Request) -> None:
         """Accept a SUBSCRIBE, and open the fill that it asks for."""
-        parameters = request.parameters
+        if not answerable(request):
+            return
         sender = request.session.accept_subscribe(
             request,
             largest=self.largest,
-            track_properties=sent_properties(parameters, self.properties),
+            track_properties=self.properties,
             default_priority=self.default_priority,
         )
         self._joined(request, sender)
-        self.fill(request, request.id, parameters)
+        self.fill(request, request.id, request.parameters)
         self._finish_late(sender)
 
     def publish_to(self, wanted: Request) -> None:
@@ -128,8 +130,10 @@ class LocalTrack:
         self._finish_late(sender)
 
     def fill(self, request: Request, message_id: int, message: Parameters) -> None:
-        """Open the fill that a SUBSCRIBE or REQUEST_UPDATE with Request ID `message_id` asks for."""
-        sender = self.senders[request]
+        """Open the fill that the SUBSCRIBE or REQUEST_UPDATE `message_id` asks for."""
+        sender = self.senders.get(request)
+        if sender is None or sender.finished:
+            return
         source = fill_source(self.store, message, request.parameters, self.properties, self.largest)
         if source is not None:
             source.wake = sender.open_fill(message_id, source).wake

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from moqt.session import Request, Session
@@ -19,14 +18,13 @@ from moqt.session.events import (
 )
 from moqt.session.timers import Timer
 from moqt.tracks import IntervalSet, MalformedTrack
-from moqt.tracks.intervals import LAST_KEY, key_of, location_of
+from moqt.tracks.answering import cancel
+from moqt.tracks.intervals import key_of, location_of
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, StreamError
-from moqt.wire.filters import LocationFilter, LocationFilterType
-from moqt.wire.messages import FetchOk, Parameters, RequestError
+from moqt.wire.messages import FetchOk, RequestError
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, RangeKind
-from moqt.wire.properties import mandatory_properties
 
 if TYPE_CHECKING:
     from moqt.relay.gaps import Gaps
@@ -48,21 +46,22 @@ class GapFetch:
     def __init__(
         self,
         gaps: Gaps,
-        session: Session,
+        request: Request,
         start: int,
         end: int,
-        tried: frozenset[Session] = frozenset(),
-        head: DownstreamFetch | None = None,
+        tried: frozenset[Session],
+        head: DownstreamFetch | None,
     ) -> None:
         self.gaps = gaps
         self.track = gaps.track
         self.start = self.at = start
         self.end = end
-        self.tried = tried | {session}
+        self.request = request
+        self.tried = tried
         self.answer: FetchOk | None = None
         self.error: RequestError | None = None
         self.readers: dict[StoreSource, int] = {}
-        self.session = session
+        self.session = request.session
         self.head = head
         self.unresolved = IntervalSet()
         self._received = 0
@@ -72,12 +71,6 @@ class GapFetch:
         self._arriving: Location | None = None
         self._timer: Timer | None = None
         self._heard = self.track.context.now()
-        parameters = Parameters(
-            authorization_tokens=self.track.context.tokens(session),
-            location_filter=range_filter(start, end),
-        )
-        self.request: Request = session.fetch(self.track.name, parameters)
-        self.request.context = self
         self._wait()
 
     def covers(self, key: int) -> bool:
@@ -144,7 +137,7 @@ class GapFetch:
         """Give the FETCH up, whoever waits."""
         if not self._over:
             self._end()
-            self.session.cancel(self.request, code)
+            cancel(self.request, code)
 
     def _object(self, item: Object) -> None:
         key = key_of(item.location)
@@ -176,11 +169,6 @@ class GapFetch:
 
     def _accepted(self, answer: FetchOk) -> None:
         self.answer = answer
-        unknown = mandatory_properties(answer.track_properties)
-        if unknown:
-            self.abandon(StreamError.CANCELLED)
-            self.gaps.over(self, unsupported(unknown))
-            return
         if answer.track_properties or self.track.properties is None:
             self.track.learn_properties(answer.track_properties)
         self.gaps.know_end(self.session, answer.end)
@@ -258,23 +246,5 @@ class GapFetch:
         if context.now() < due:
             self._timer = context.timers.at(due, self._check_silence)
         else:
-            self.session.cancel(self.request)
+            cancel(self.request)
             self._failed(TIMED_OUT)
-
-
-def range_filter(start: int, end: int) -> LocationFilter:
-    """The Location filter of an integer range; without an end if it has none."""
-    first, last = location_of(start), location_of(end)
-    if end == LAST_KEY:
-        return LocationFilter(LocationFilterType.ABSOLUTE_START, *first)
-    return LocationFilter(
-        LocationFilterType.ABSOLUTE_RANGE, *first, last.group - first.group, last.object
-    )
-
-
-def unsupported(types: Iterable[int]) -> RequestError:
-    """The refusal of a Track with properties that we must understand and do not (R179)."""
-    names = ", ".join(f"0x{kind:x}" for kind in types)
-    return RequestError(
-        RequestErrorCode.UNSUPPORTED_EXTENSION, 0, f"unknown mandatory Track Property {names}"
-    )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moqt.relay.gapfetch import GapFetch
 from moqt.session import Session
-from moqt.tracks.intervals import key_of, location_of
+from moqt.tracks.answering import ask
+from moqt.tracks.intervals import LAST_KEY, key_of, location_of
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, StreamError
-from moqt.wire.messages import RequestError
+from moqt.wire.filters import LocationFilter, LocationFilterType
+from moqt.wire.messages import Parameters, RequestError
 from moqt.wire.names import Location
 from moqt.wire.objects import Object
 
 if TYPE_CHECKING:
+    from moqt.relay.readers import DownstreamFetch
     from moqt.relay.track import RelayTrack
 
 
@@ -130,23 +134,49 @@ class Gaps:
         readers: Iterable[StoreSource],
     ) -> bool:
         """FETCH at the first publisher that was not tried; False if there is none (R217)."""
-        session = self.next_publisher(tried)
-        if session is None:
+        gap = self.open(start, end, tried)
+        if gap is None:
             return False
-        self.start(GapFetch(self, session, start, end, tried), readers)
-        return True
-
-    def start(self, gap: GapFetch, readers: Iterable[StoreSource] = ()) -> None:
-        """A FETCH was sent."""
-        self._open.append(gap)
         for source in readers:
             gap.join(source)
+        return True
 
-    def next_publisher(self, tried: frozenset[Session]) -> Session | None:
-        """The first publisher that was not tried; those that we are subscribed at come first."""
-        publishers = [one for one, upstream in self.track.upstreams.items() if upstream.established]
-        publishers += self.track.context.publishers(self.track.name.namespace, None)
-        for session in publishers:
-            if session not in tried and not session.closed:
-                return session
+    def open(
+        self,
+        start: int,
+        end: int,
+        tried: frozenset[Session] = frozenset(),
+        head: DownstreamFetch | None = None,
+    ) -> GapFetch | None:
+        """FETCH `start` to `end` at the first publisher that takes it, None if there is none."""
+        track = self.track
+        for session in self.publishers(tried):
+            parameters = Parameters(
+                authorization_tokens=track.context.tokens(session),
+                location_filter=range_filter(start, end),
+            )
+            request = ask(partial(session.fetch, track.name, parameters))
+            if request is not None:
+                gap = GapFetch(self, request, start, end, tried | {session}, head)
+                request.context = gap
+                self._open.append(gap)
+                return gap
         return None
+
+    def publishers(self, tried: frozenset[Session]) -> list[Session]:
+        """Publishers that were not tried; those that we are subscribed at come first."""
+        found = dict.fromkeys(
+            session for session, one in self.track.upstreams.items() if one.established
+        )
+        found |= dict.fromkeys(self.track.context.publishers(self.track.name.namespace, None))
+        return [session for session in found if session not in tried]
+
+
+def range_filter(start: int, end: int) -> LocationFilter:
+    """The Location filter of an integer range; without an end if it has none."""
+    first, last = location_of(start), location_of(end)
+    if end == LAST_KEY:
+        return LocationFilter(LocationFilterType.ABSOLUTE_START, *first)
+    return LocationFilter(
+        LocationFilterType.ABSOLUTE_RANGE, *first, last.group - first.group, last.object
+    )

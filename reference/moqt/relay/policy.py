@@ -71,7 +71,5 @@ class ScopePolicy:
 
     def _held(self, request: Request) -> Iterable[Grant]:
         yield from self._everyone
-        setup = request.session.peer_setup
-        tokens = request.tokens + (() if setup is None else setup.authorization_tokens)
-        for token in tokens:
+        for token in request.tokens + request.session.peer_tokens:
             yield from self._grants.get((token.token_type or 0, token.value or b""), ())

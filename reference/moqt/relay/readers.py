@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moqt.relay.gapfetch import GapFetch
@@ -11,12 +12,14 @@ from moqt.session.events import (
     RequestAccepted,
     RequestCancelled,
     RequestFailed,
+    StreamStopped,
     UpdateReceived,
 )
 from moqt.session.timers import Timer
 from moqt.tracks import Known
+from moqt.tracks.answering import accept_update, alive, answerable, ask, refuse
 from moqt.tracks.intervals import LAST_ID, LAST_KEY, key_of, location_of
-from moqt.tracks.serving import fetch_source, sent_properties
+from moqt.tracks.serving import fetch_source
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
 from moqt.wire.filters import LocationFilterType, fetch_range, resolve
@@ -144,12 +147,9 @@ class DownstreamFetch(Reader):
             self._open_cached()
 
     def _ask_head(self, first: int, tried: frozenset[Session]) -> bool:
-        session = self.track.gaps.next_publisher(tried) if self.may_wait else None
-        if session is None:
-            return False
-        self._head = GapFetch(self.track.gaps, session, first, key_of(self._end), tried, head=self)
-        self.track.gaps.start(self._head)
-        return True
+        if self.may_wait:
+            self._head = self.track.gaps.open(first, key_of(self._end), tried, head=self)
+        return self._head is not None
 
     def head_answered(self, gap: GapFetch) -> None:
         """The publisher's FETCH_OK says where the range ends."""
@@ -178,10 +178,8 @@ class DownstreamFetch(Reader):
 
     def _ask_status(self, tried: frozenset[Session]) -> None:
         """A relative start needs Largest: ask for it."""
-        session = self.track.gaps.next_publisher(tried) if self.may_wait else None
-        if session is None:
+        if not (self.may_wait and StatusRequest(self, tried).ask()):
             raise RequestRefused("no publisher of this track", RequestErrorCode.DOES_NOT_EXIST)
-        StatusRequest(self, session, tried)
 
     def status_answered(self, status: StatusRequest, response: RequestOk | RequestError) -> None:
         """The answer to TRACK_STATUS."""
@@ -196,8 +194,8 @@ class DownstreamFetch(Reader):
                 return
             largest = response.parameters.largest_object
             self.track.learn_properties(response.track_properties)
-            if largest is not None:
-                self.track.gaps.know_end(status.request.session, largest)
+            if largest is not None and status.session is not None:
+                self.track.gaps.know_end(status.session, largest)
             self._open(*fetch_range(self.request.parameters.location_filter, largest))
         except RequestRefused as refusal:
             self._refuse(refusal.code, refusal.reason)
@@ -206,6 +204,8 @@ class DownstreamFetch(Reader):
 
     def _open(self, start: Location, end: Location) -> None:
         track, request = self.track, self.request
+        if not alive(request):
+            return
         self._start, self._end = start, end
         source = fetch_source(
             track.store,
@@ -236,18 +236,17 @@ class DownstreamFetch(Reader):
         self._answer(end)
 
     def _answer(self, end: Location) -> None:
-        if self._answered or self._over:
+        if self._answered or self._over or not answerable(self.request):
             return
         self._answered = True
         after = key_of(end) + 1
         store = self.track.store
-        properties = sent_properties(self.request.parameters, self.track.properties or b"")
         self.request.session.accept_fetch(
             self.request,
             FetchOk(
                 after <= LAST_KEY and store.run_from(after) == (Known.ABSENT, LAST_KEY),
                 end,
-                track_properties=properties,
+                track_properties=self.track.properties or b"",
             ),
         )
 
@@ -267,10 +266,10 @@ class DownstreamFetch(Reader):
     def handle(self, event: Event) -> None:
         """One event of the FETCH."""
         match event:
-            case RequestCancelled():
+            case RequestCancelled() | StreamStopped():
                 self._close()
             case UpdateReceived(request, update):
-                request.session.accept_update(request, update, Parameters())
+                accept_update(request, update)
             case _:
                 pass
 
@@ -304,7 +303,7 @@ class DownstreamFetch(Reader):
 
     def _refuse(self, code: int, reason: str, retry_interval: int = 0) -> None:
         self._over = True
-        self.request.session.refuse(self.request, code, reason, retry_interval=retry_interval)
+        refuse(self.request, code, reason, retry_interval)
         self._close()
 
     def _leave_head(self) -> None:
@@ -316,13 +315,23 @@ class DownstreamFetch(Reader):
 class StatusRequest:
     """Context of a TRACK_STATUS that we send for a FETCH."""
 
-    def __init__(self, fetch: DownstreamFetch, session: Session, tried: frozenset[Session]) -> None:
+    def __init__(self, fetch: DownstreamFetch, tried: frozenset[Session]) -> None:
         self.fetch = fetch
-        self.tried = tried | {session}
-        track = fetch.track
-        tokens = track.context.tokens(session)
-        self.request = session.track_status(track.name, Parameters(authorization_tokens=tokens))
-        self.request.context = self
+        self.tried = tried
+        self.session: Session | None = None
+
+    def ask(self) -> bool:
+        """Ask the first publisher that was not tried; False if there is none."""
+        track = self.fetch.track
+        for session in track.gaps.publishers(self.tried):
+            parameters = Parameters(authorization_tokens=track.context.tokens(session))
+            request = ask(partial(session.track_status, track.name, parameters))
+            if request is not None:
+                request.context = self
+                self.session = session
+                self.tried |= {session}
+                return True
+        return False
 
     def handle(self, event: Event) -> None:
         """The answer, or its absence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
 
 from moqt.endpoint import Host
 from moqt.relay.config import RelayConfig
@@ -25,12 +25,17 @@ from moqt.session.events import (
 )
 from moqt.session.timers import Timers
 from moqt.tracks import CacheBudget
+from moqt.tracks.answering import (
+    accept_update,
+    answerable,
+    as_updated,
+    refuse_update,
+    refuse_with,
+)
 from moqt.tracks.discovery import Discovery
-from moqt.tracks.serving import sent_properties
-from moqt.wire.errors import RequestErrorCode, RequestRefused
+from moqt.wire.errors import LocalProtocolError, RequestErrorCode, RequestRefused
 from moqt.wire.messages import Parameters, Publish, RequestError
-from moqt.wire.names import SESSION_NAMESPACE_FIELD, FullTrackName, TrackNamespace, is_prefix
-from moqt.wire.properties import mandatory_properties
+from moqt.wire.names import FullTrackName, TrackNamespace, is_prefix
 from moqt.wire.tokens import Token
 
 NO_PUBLISHER = RequestError(RequestErrorCode.DOES_NOT_EXIST, 0, "no publisher of this track")
@@ -89,7 +94,7 @@ class Relay:
         match event:
             case RequestReceived(request):
                 self._serve(request, now)
-            case UpdateReceived(request, update):
+            case UpdateReceived(request):
                 if self._authorised_update(event):
                     request.context.handle(event)
             case SetupReceived() if session in self._uplinks:
@@ -110,7 +115,8 @@ class Relay:
     def drain(self, uri: bytes = b"", timeout: int = 0) -> None:
         """GOAWAY to every peer; `timeout` in milliseconds (MOQT-22 §9.2)."""
         for session in self.sessions:
-            session.goaway(uri, timeout)
+            with suppress(LocalProtocolError):
+                session.goaway(uri, timeout)
 
     # Requests
 
@@ -123,17 +129,10 @@ class Relay:
         try:
             limits.admit(request, now)
             self.authorise(request)
-            namespace = request.namespace if request.track is None else request.track.namespace
-            if namespace and namespace[0] in (b".", SESSION_NAMESPACE_FIELD):
-                raise RequestRefused(
-                    "names of the session are not relayed", RequestErrorCode.DOES_NOT_EXIST
-                )
             self._dispatch(request)
         except RequestRefused as refusal:
             limits.ended(request)
-            request.session.refuse(
-                request, refusal.code, refusal.reason, retry_interval=refusal.retry_interval
-            )
+            refuse_with(request, refusal)
             if request.track in self.tracks:
                 self._idle(self.tracks[request.track])
 
@@ -156,13 +155,13 @@ class Relay:
 
     def _authorised_update(self, event: UpdateReceived) -> bool:
         """Ask the policy, unless the update is about a PUBLISH of ours."""
-        request, prefix = event.request, event.update.parameters.track_namespace_prefix
+        request, update = event.request, event.update
         if request.ours:
             return True
         try:
-            self.authorise(request if prefix is None else replace(request, namespace=prefix))
+            self.authorise(as_updated(request, update))
         except RequestRefused as refusal:
-            request.session.refuse_update(request, event.update, refusal.code, refusal.reason)
+            refuse_update(request, update, refusal)
             request.context.handle(RequestCancelled(request, refusal.code))
             return False
         return True
@@ -171,26 +170,20 @@ class Relay:
         track = self._track(request)
         track.check_wellformed()
         if track.established:
-            request.session.accept(
-                request,
-                Parameters(largest_object=track.store.largest),
-                sent_properties(request.parameters, track.properties or b""),
-            )
+            largest = Parameters(largest_object=track.store.largest)
+            if answerable(request):
+                request.session.accept(request, largest, track.properties or b"")
         else:
             StatusForward(track, request).ask(NO_PUBLISHER)
 
     def _publish(self, request: Request) -> None:
         message = request.message
         assert isinstance(message, Publish)
-        unknown = mandatory_properties(message.track_properties)
-        if unknown:
-            raise RequestRefused(
-                "unknown mandatory Track Property " + ", ".join(f"0x{kind:x}" for kind in unknown),
-                RequestErrorCode.UNSUPPORTED_EXTENSION,
-            )
         self._track(request).published(request, message.track_properties)
 
     def _publish_namespace(self, request: Request) -> None:
+        if not answerable(request):
+            return
         namespace = request.namespace or ()
         request.context = Announcement(self, request)
         self._routes.add(namespace, request)
@@ -274,12 +267,12 @@ class Relay:
         request, update = event.request, event.update
         prefix = update.parameters.track_namespace_prefix
         try:
-            self._discovery.check_update(request, prefix)
+            self._discovery.check(request, prefix)
         except RequestRefused as refusal:
-            request.session.refuse_update(request, update, refusal.code, refusal.reason)
+            refuse_update(request, update, refusal)
             self.interest_ended(request)
             return
-        request.session.accept_update(request, update, Parameters())
+        accept_update(request, update)
         self._discovery.updated(request, prefix)
         self._uplinks.update()
 
@@ -307,7 +300,7 @@ class Announcement:
             case RequestCancelled():
                 self._relay.withdraw(self._request)
             case UpdateReceived(request, update):
-                request.session.accept_update(request, update, Parameters())
+                accept_update(request, update)
             case _:
                 pass
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from moqt.relay.track import RelayTrack
 from moqt.session import Request, Session
 from moqt.session.events import Event, RequestAccepted, RequestCancelled, RequestFailed
-from moqt.tracks.serving import sent_properties
+from moqt.tracks.answering import answerable, ask, refuse
 from moqt.wire.errors import RequestErrorCode
 from moqt.wire.messages import Parameters, RequestError, RequestOk
 
@@ -23,24 +25,23 @@ class StatusForward:
     def ask(self, error: RequestError) -> None:
         """Ask the next publisher; `error` is the answer when there is none left."""
         track, asked = self._track, self._asked
-        session = track.gaps.next_publisher(self._tried)
-        if session is None:
-            asked.session.refuse(
-                asked, error.code, error.reason, retry_interval=error.retry_interval
-            )
-            return
-        self._tried |= {session}
-        tokens = track.context.tokens(session)
-        request = session.track_status(track.name, Parameters(authorization_tokens=tokens))
-        request.context = self
+        for session in track.gaps.publishers(self._tried):
+            self._tried |= {session}
+            parameters = Parameters(authorization_tokens=track.context.tokens(session))
+            request = ask(partial(session.track_status, track.name, parameters))
+            if request is not None:
+                request.context = self
+                return
+        refuse(asked, error.code, error.reason, error.retry_interval)
 
     def handle(self, event: Event) -> None:
         """One event of our request."""
         match event:
             case RequestAccepted(response=RequestOk() as answer):
-                properties = sent_properties(self._asked.parameters, answer.track_properties)
+                asked = self._asked
                 largest = Parameters(largest_object=answer.parameters.largest_object)
-                self._asked.session.accept(self._asked, largest, properties)
+                if answerable(asked):
+                    asked.session.accept(asked, largest, answer.track_properties)
             case RequestFailed(error=error):
                 self.ask(error or GONE)
             case RequestCancelled():

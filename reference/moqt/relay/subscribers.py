@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from moqt.relay.readers import Reader
@@ -10,11 +11,13 @@ from moqt.session.events import (
     Event,
     RequestCancelled,
     RequestFailed,
+    StreamStopped,
     SubscriptionCut,
     UpdateReceived,
 )
+from moqt.tracks.answering import accept_update, answerable
 from moqt.tracks.serving import fill_source, publish_parameters, sent_properties
-from moqt.wire.errors import PublishDoneCode
+from moqt.wire.errors import LocalProtocolError, PublishDoneCode
 from moqt.wire.messages import Parameters
 from moqt.wire.names import Location
 from moqt.wire.objects import Object
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 
 POLL = 0.01
 """Seconds between looks at the backlogs while the publishers are held back."""
+
+
+DRAINING = (PublishDoneCode.TRACK_ENDED, PublishDoneCode.GOING_AWAY, PublishDoneCode.EXPIRED)
+"""PUBLISH_DONE codes under which running fills go on."""
 
 
 class Subscription:
@@ -41,8 +48,17 @@ class Subscription:
                 self.subscribers.update(self, event)
             case RequestCancelled() | RequestFailed() | SubscriptionCut():
                 self.subscribers.left(self)
+            case StreamStopped(stream_id=stream_id):
+                self.close_fills(stream_id)
             case _:
                 pass
+
+    def close_fills(self, stream_id: int | None = None) -> None:
+        """Read no more for the fill on this stream, or for any."""
+        for fill in self.fills:
+            on_it = fill.sender is not None and fill.sender.stream_id == stream_id
+            if fill.source is not None and (on_it or stream_id is None):
+                fill.source.close()
 
     def session_closed(self) -> None:
         """The subscriber is gone."""
@@ -64,11 +80,13 @@ class Subscribers:
     def accept(self, request: Request) -> None:
         """SUBSCRIBE_OK, and the fill that the SUBSCRIBE asks for."""
         track = self._track
+        if not answerable(request):
+            return
         largest = track.store.largest
         sender = request.session.accept_subscribe(
             request,
             largest=largest,
-            track_properties=sent_properties(request.parameters, track.properties or b""),
+            track_properties=track.properties or b"",
             default_priority=track.default_priority,
         )
         subscription = self._join(request, sender)
@@ -80,19 +98,24 @@ class Subscribers:
         requests = [*self.senders, *track.waiting]
         if session in track.upstreams or any(one.session is session for one in requests):
             return
-        sender = session.publish(
-            track.name,
-            publish_parameters(wanted.parameters, track.store.largest),
-            sent_properties(wanted.parameters, track.properties or b""),
-            default_priority=track.default_priority,
-        )
+        try:
+            sender = session.publish(
+                track.name,
+                publish_parameters(wanted.parameters, track.store.largest),
+                sent_properties(wanted.parameters, track.properties or b""),
+                default_priority=track.default_priority,
+            )
+        except LocalProtocolError:
+            # The session is closed, or its peer sent GOAWAY.
+            return
         self._join(sender.request, sender)
 
     def update(self, subscription: Subscription, event: UpdateReceived) -> None:
         """A REQUEST_UPDATE that is authorised (R132)."""
         track, request, update = self._track, event.request, event.update
         largest = track.store.largest
-        request.session.accept_update(request, update, Parameters(largest_object=largest))
+        if not accept_update(request, update, Parameters(largest_object=largest)):
+            return
         if request in self.senders:
             self._fill(subscription, update.request_id, update.parameters, largest)
         track.adjust_forward()
@@ -105,9 +128,7 @@ class Subscribers:
         request = subscription.request
         self._track.stop_waiting(request)
         self.senders.pop(request, None)
-        for fill in tuple(subscription.fills):
-            if fill.source is not None:
-                fill.source.close()
+        subscription.close_fills()
         self._track.release()
 
     # Objects
@@ -117,7 +138,9 @@ class Subscribers:
         high_water = self._track.context.config.high_water
         behind = bool(self.senders)
         for sender in tuple(self.senders.values()):
-            sender.offer(item, first=first, end_of_group=end_of_group, adjacent=adjacent)
+            # A stream whose FIN is promised takes no Object that comes late.
+            with suppress(LocalProtocolError):
+                sender.offer(item, first=first, end_of_group=end_of_group, adjacent=adjacent)
             if sender.backlog <= high_water:
                 behind = False
         if behind and not self._polling:
@@ -139,6 +162,8 @@ class Subscribers:
         senders, self.senders = self.senders, {}
         for sender in senders.values():
             sender.finish(code, reason)
+            if code not in DRAINING:
+                sender.request.context.close_fills()
         if code == PublishDoneCode.MALFORMED_TRACK:
             for reader in tuple(self._track.readers.values()):
                 reader.fail(code, reason)
@@ -168,7 +193,7 @@ class Subscribers:
             largest,
             track.gaps.resolve,
         )
-        if source is not None:
+        if source is not None and not self.senders[request].finished:
             fill = Reader(track, message.fill.fill_timeout if message.fill else None)
             fill.read(source)
             subscription.fills = [one for one in subscription.fills if one.open] + [fill]

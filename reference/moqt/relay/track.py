@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from moqt.relay.context import RelayContext
 from moqt.relay.gaps import Gaps
 from moqt.relay.readers import DownstreamFetch, Reader
@@ -11,6 +13,7 @@ from moqt.session import Request, Session
 from moqt.session.events import StreamInfo
 from moqt.session.timers import Timer
 from moqt.tracks import IntervalSet, MalformedTrack, TrackStore
+from moqt.tracks.answering import answerable, ask, cancel, refuse
 from moqt.tracks.intervals import key_of
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import (
@@ -106,7 +109,9 @@ class RelayTrack:
                     location_filter=NEXT_OBJECT,
                     forward=None if forward else 0,
                 )
-                request = session.subscribe(self.name, parameters)
+                request = ask(partial(session.subscribe, self.name, parameters))
+                if request is None:
+                    continue
                 upstream = Upstream(self, request, paused=not forward)
                 request.context = self.upstreams[session] = upstream
 
@@ -139,7 +144,7 @@ class RelayTrack:
                 if upstream.request.ours:
                     del self.upstreams[session]
                     upstream.abandon_streams()
-                    session.cancel(upstream.request)
+                    cancel(upstream.request)
         if not self.upstreams:
             self.store.largest = None
         self.context.idle(self)
@@ -154,8 +159,11 @@ class RelayTrack:
         previous = self.upstreams.get(session)
         if previous is not None:
             previous.abandon_streams()
-            session.cancel(previous.request)
+            cancel(previous.request)
         request.context = self.upstreams[session] = upstream
+        if not answerable(request):
+            del self.upstreams[session]
+            return
         session.accept(request)
         upstream.learn_largest(request.parameters.largest_object)
         self.upstream_established(upstream, properties)
@@ -189,12 +197,7 @@ class RelayTrack:
             rendezvous = request.parameters.rendezvous_timeout
             if not (rendezvous and ending.request_code == RequestErrorCode.DOES_NOT_EXIST):
                 self.stop_waiting(request)
-                request.session.refuse(
-                    request,
-                    ending.request_code,
-                    ending.reason,
-                    retry_interval=ending.retry_interval,
-                )
+                refuse(request, ending.request_code, ending.reason, ending.retry_interval)
         self.subscribers.finish(ending.done_code, ending.reason)
         self.release()
 
@@ -206,12 +209,12 @@ class RelayTrack:
         """Cancel at the publishers, tell the subscribers, keep nothing."""
         self.suspects |= suspects | set(self.upstreams)
         upstreams, self.upstreams = self.upstreams, {}
-        for session, upstream in upstreams.items():
+        for upstream in upstreams.values():
             upstream.abandon_streams()
-            session.cancel(upstream.request, StreamError.MALFORMED_TRACK)
+            cancel(upstream.request, StreamError.MALFORMED_TRACK)
         for request in list(self.waiting):
             self.stop_waiting(request)
-            request.session.refuse(request, RequestErrorCode.MALFORMED_TRACK, reason)
+            refuse(request, RequestErrorCode.MALFORMED_TRACK, reason)
         self.gaps.malformed(reason)
         self.subscribers.finish(PublishDoneCode.MALFORMED_TRACK, reason)
         self.store.clear()
@@ -230,7 +233,7 @@ class RelayTrack:
         self._new_group, self._new_group_at = group, largest
         for upstream in self.upstreams.values():
             if upstream.established:
-                upstream.session.update(upstream.request, Parameters(new_group_request=group))
+                upstream.update(Parameters(new_group_request=group))
 
     @property
     def forgettable(self) -> bool:
@@ -245,7 +248,7 @@ class RelayTrack:
         if upstream is not None and any(one.established for one in others):
             del self.upstreams[session]
             upstream.abandon_streams()
-            session.cancel(upstream.request)
+            cancel(upstream.request)
 
     def session_closed(self, session: Session) -> None:
         """A session is gone, and with it what it did for this Track, and to it."""
@@ -256,6 +259,9 @@ class RelayTrack:
         for request in [*self.waiting, *self.subscribers.senders]:
             if request.session is session:
                 request.context.session_closed()
+        for source, reader in list(self.readers.items()):
+            if reader.sender is not None and reader.sender.request.session is session:
+                source.close()
         if session in self.upstreams:
             self.upstreams[session].session_closed()
         self.release()
@@ -309,9 +315,7 @@ class RelayTrack:
 
     def _waited(self, request: Request) -> None:
         self.stop_waiting(request)
-        request.session.refuse(
-            request, RequestErrorCode.TIMEOUT, "no publisher answered in time", retry_interval=1
-        )
+        refuse(request, RequestErrorCode.TIMEOUT, "no publisher answered in time", 1)
         self.release()
 
 

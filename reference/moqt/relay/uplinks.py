@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moqt.relay.config import RelayConfig
@@ -15,6 +16,7 @@ from moqt.session.events import (
     RequestFailed,
 )
 from moqt.session.timers import Timers
+from moqt.tracks.answering import ask, cancel
 from moqt.tracks.discovery import Discovery
 from moqt.wire.errors import RequestErrorCode, SessionError
 from moqt.wire.messages import Parameters
@@ -30,14 +32,13 @@ SETTLE = 1.0
 class UplinkInterest:
     """Context of a SUBSCRIBE_NAMESPACE at an upstream relay, and the namespaces that it gave."""
 
-    def __init__(self, uplinks: Uplinks, session: Session, prefix: TrackNamespace) -> None:
+    def __init__(self, uplinks: Uplinks, request: Request, prefix: TrackNamespace) -> None:
         self.uplinks = uplinks
+        self.request = request
         self.prefix = prefix
+        request.context = self
         self.namespaces: set[TrackNamespace] = set()
         self.inherited: set[TrackNamespace] = set()
-        parameters = Parameters(authorization_tokens=uplinks.config.upstream_tokens)
-        self.request: Request = session.subscribe_namespace(prefix, parameters)
-        self.request.context = self
 
     def handle(self, event: Event) -> None:
         """One event of the request."""
@@ -156,16 +157,22 @@ class Uplinks:
             asked = self._asked[session]
             for prefix in wanted - asked.keys():
                 narrower = [one for one in asked.values() if is_prefix(prefix, one.prefix)]
-                interest = UplinkInterest(self, session, prefix)
+                inherited: set[TrackNamespace] = set()
                 for one in narrower:
-                    interest.inherited |= one.namespaces | one.inherited
+                    inherited |= one.namespaces | one.inherited
                     del asked[one.prefix]
-                    session.cancel(one.request)
+                    cancel(one.request)
+                parameters = Parameters(authorization_tokens=self.config.upstream_tokens)
+                request = ask(partial(session.subscribe_namespace, prefix, parameters))
+                if request is None:
+                    continue
+                interest = UplinkInterest(self, request, prefix)
+                interest.inherited = inherited
                 asked[prefix] = interest
                 self._timers.at(self._now() + SETTLE, interest.settle)
             for prefix in asked.keys() - wanted:
                 interest = asked.pop(prefix)
-                session.cancel(interest.request)
+                cancel(interest.request)
                 interest.session_closed()
 
     def interest_lost(self, interest: UplinkInterest, *, retry: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ from moqt.session.events import (
     UpdateAnswered,
     UpdateReceived,
 )
-from moqt.wire.errors import PublishDoneCode, RequestErrorCode
+from moqt.tracks.answering import accept_update
+from moqt.wire.errors import LocalProtocolError, PublishDoneCode, RequestErrorCode
 from moqt.wire.messages import Parameters, RequestError, RequestOk, SubscribeOk
 from moqt.wire.names import Location
 from moqt.wire.objects import Object
@@ -40,9 +42,8 @@ class Ending:
     retry_interval: int = 0
 
 
-LOST = Ending(
-    RequestErrorCode.INTERNAL_ERROR, PublishDoneCode.INTERNAL_ERROR, "the publisher is gone"
-)
+# GOING_AWAY, and no error: what came before is still delivered.
+LOST = Ending(RequestErrorCode.INTERNAL_ERROR, PublishDoneCode.GOING_AWAY, "the publisher is gone")
 
 
 @dataclass(slots=True)
@@ -85,8 +86,14 @@ class Upstream:
     def resume(self) -> None:
         """Forward State 1, if it is 0 (R206, R219)."""
         if self.paused:
-            self.paused = False
-            self.session.update(self.request, Parameters(forward=1))
+            self.paused = not self.update(Parameters(forward=1))
+
+    def update(self, parameters: Parameters) -> bool:
+        """Send REQUEST_UPDATE; False where the publisher takes none now."""
+        with suppress(LocalProtocolError):
+            self.session.update(self.request, parameters)
+            return True
+        return False
 
     def hold(self, held: bool) -> None:
         """Hold the data streams back, or let them flow."""
@@ -127,7 +134,7 @@ class Upstream:
             case UpdateAnswered(response=RequestOk() as answer):
                 self.learn_largest(answer.parameters.largest_object)
             case UpdateReceived(update=update):
-                self.session.accept_update(self.request, update, Parameters())
+                accept_update(self.request, update)
                 if update.parameters.forward is not None:
                     self.paused = update.parameters.forward == 0
                 self.track.adjust_forward()

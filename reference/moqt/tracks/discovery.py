@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from moqt.session import Request, RequestKind, Session
+from moqt.tracks.answering import alive, answerable
 from moqt.wire.errors import RequestErrorCode, RequestRefused
 from moqt.wire.filters import RangeFilterType, track_passes
 from moqt.wire.names import FullTrackName, TrackNamespace, is_prefix
@@ -55,24 +56,36 @@ class Discovery:
             return
         del self._known[namespace]
         for interest in self._listeners(namespace):
+            if namespace in interest.told and alive(interest.request):
+                interest.request.session.namespace_done(interest.request, namespace)
             interest.told.discard(namespace)
-            interest.request.session.namespace_done(interest.request, namespace)
 
     def subscribe(self, request: Request) -> None:
         """Accept a SUBSCRIBE_NAMESPACE or SUBSCRIBE_TRACKS, and list what matches.
 
-        Raises RequestRefused PREFIX_OVERLAP (R194, R195) or NAMESPACE_TOO_LARGE.
+        Raises RequestRefused NAMESPACE_TOO_LARGE. Overlapping prefixes of one session are refused
+        by the session.
         """
         prefix = request.namespace or ()
-        self._check(request, prefix)
-        interest = self._interests[request] = Interest(request, prefix)
-        request.session.accept(request)
-        self._list(interest)
+        self.check(request, prefix)
+        if answerable(request):
+            interest = self._interests[request] = Interest(request, prefix)
+            request.session.accept(request)
+            self._list(interest)
 
-    def check_update(self, request: Request, prefix: TrackNamespace | None) -> None:
-        """Raises RequestRefused if the request may not change to `prefix`."""
-        if prefix is not None:
-            self._check(request, prefix)
+    def check(self, request: Request, prefix: TrackNamespace | None) -> None:
+        """Raises RequestRefused NAMESPACE_TOO_LARGE if too much matches the (new) prefix."""
+        limit = self._max_namespaces
+        if (
+            prefix is not None
+            and limit is not None
+            and request.kind is RequestKind.SUBSCRIBE_NAMESPACE
+            and sum(is_prefix(prefix, namespace) for namespace in self._known) > limit
+        ):
+            raise RequestRefused(
+                f"the prefix matches more than {limit} namespaces",
+                RequestErrorCode.NAMESPACE_TOO_LARGE,
+            )
 
     def updated(self, request: Request, prefix: TrackNamespace | None) -> None:
         """The update of the request was accepted."""
@@ -117,27 +130,6 @@ class Discovery:
             and is_prefix(interest.prefix, namespace)
         ]
 
-    def _check(self, request: Request, prefix: TrackNamespace) -> None:
-        for other, interest in self._interests.items():
-            if (
-                other is not request
-                and other.session is request.session
-                and other.kind is request.kind
-                and (is_prefix(prefix, interest.prefix) or is_prefix(interest.prefix, prefix))
-            ):
-                raise RequestRefused(
-                    "the prefix overlaps one that this session asked for before",
-                    RequestErrorCode.PREFIX_OVERLAP,
-                )
-        limit = self._max_namespaces
-        if request.kind is RequestKind.SUBSCRIBE_NAMESPACE and limit is not None:
-            count = sum(is_prefix(prefix, namespace) for namespace in self._known)
-            if count > limit:
-                raise RequestRefused(
-                    f"the prefix matches more than {limit} namespaces",
-                    RequestErrorCode.NAMESPACE_TOO_LARGE,
-                )
-
     def _list(self, interest: Interest) -> None:
         if interest.request.kind is RequestKind.SUBSCRIBE_NAMESPACE:
             for namespace in list(self._known):
@@ -145,6 +137,6 @@ class Discovery:
                     self._tell(interest, namespace)
 
     def _tell(self, interest: Interest, namespace: TrackNamespace) -> None:
-        if namespace not in interest.told:
+        if namespace not in interest.told and alive(interest.request):
             interest.told.add(namespace)
             interest.request.session.namespace(interest.request, namespace)

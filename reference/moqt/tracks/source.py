@@ -214,7 +214,7 @@ class StoreSource:
     def _extend_down(self) -> int:
         """Let one marker cover all the whole Groups below in the same state; its new end."""
         lowest = self._unknown_start()
-        if not self._timed_out:
+        if not self._timed_out and self._resolve is not None:
             given_up = self._given_up.find(self._at)
             lowest = max(lowest, self._at if given_up is None else given_up[0])
         self._group = min(self._group, -(-lowest >> 64))
