@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from kvcs.consumer import Mode
 from kvcs.manifest import Manifest
 from kvcs.names import Component, DataTrack, TrackName
-from kvcs.publisher import Publication, SegmentProduction
+from kvcs.publisher import Publication, Publisher, SegmentProduction
+from moqt.drivers.memory import Link
+from moqt.session import SessionConfig
 from moqt.session.events import ObjectReceived, StreamInfo, Via
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
@@ -362,3 +365,52 @@ def test_an_object_that_comes_twice(flavour: int, reused: int) -> None:
     assert ([] if flavour == 0 else ["object.conflict"]) == [
         item["reason"] for item in restored.named("publication-discarded")
     ]
+
+
+def reset_while_it_runs(kind: str, mode: Mode, *, joined: float) -> Restored:
+    """The first data stream of a kind is reset half-way, at the preferred of two sources."""
+    scene = Scene(link=Link(latency=0.005, bandwidth=20_000))
+    streams: list[int] = []
+
+    def trace(name: str, details: dict[str, Any]) -> None:
+        if name == "moqt:stream_opened" and details["kind"] == kind:
+            streams.append(details["stream"])
+
+    fragile = Publisher()
+    scene.network.listen("bad", fragile, SessionConfig(trace=trace))
+    both = [fragile.open(spec(12)), scene.publisher("good").open(spec(12))]
+    for publication in both:
+        live(scene, publication, every=0.3)
+    scene.network.run(joined)
+    named = (both[0].namespace,)
+    restored = scene.consumer(request("bad", "good", blocks=12, mode=mode, namespaces=named))
+
+    def cut() -> None:
+        session = next(iter(fragile.sessions))
+        for stream in streams[1:3]:
+            scene.network.reset_stream(session, stream, 0)
+
+    scene.network.run(lambda: len(streams) >= 3)
+    scene.network.at(scene.network.now + 0.01, cut)
+    scene.finish(restored)
+    return restored
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "joined", "reason"),
+    [
+        ("fetch", Mode.LIVE, 2.0, "fill.reset"),
+        ("fetch", Mode.COMPLETED, 2.0, "fetch.reset"),
+        ("subgroup", Mode.LIVE, 0.0, "stream.reset"),
+    ],
+)
+def test_what_a_reset_stream_carried_is_fetched(
+    kind: str, mode: Mode, joined: float, reason: str
+) -> None:
+    """KVCS-7.4-4: fill, FETCH or Group stream cut off; the rest is fetched, and nothing twice."""
+    restored = reset_while_it_runs(kind, mode, joined=joined)
+    assert reason in {item["reason"] for item in restored.named("objects-lost")}
+    assert restored.count("repair") > 0
+    assert 12 * 4 * 2 == restored.count("object-accepted")
+    assert 48 == restored.reused
+    assert_bit_identical(restored, blocks=12)
