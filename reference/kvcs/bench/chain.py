@@ -14,7 +14,7 @@ from moqt.drivers.quic import QuicHost, QuicOptions
 from moqt.relay import Relay, RelayConfig
 from moqt.session import SessionConfig
 
-from kvcs.bench.processes import Channel, Process, Start, Usage, clock
+from kvcs.bench.processes import Channel, Process, Start, Usage, clock, usage
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
 from kvcs.identity import profile
 from kvcs.model.base import ModelShape, describe
@@ -26,6 +26,8 @@ SCOPE_KEY = bytes(range(32))
 BLOCK_TOKENS = 16
 PATIENCE_S = 600.0
 POOL = 1 << 20
+HIGH_WATER = 2 << 20
+"""Octets that wait at the publisher before it makes the next layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One cache that went through: seconds from the first put layer, and what each role used."""
+    """One cache that went through: seconds from the first put layer, and what each role used.
+
+    CPU is that of the transfer alone, memory the process's peak.
+    """
 
     octets: int
     seconds: float
@@ -80,20 +85,19 @@ def settings_for(folder: Path, datagram_size: int, size: Size) -> dict[str, Any]
 def transfer(start: Start, relay_at_work: Process, port: int, settings: dict[str, Any]) -> Transfer:
     """Send one cache through a relay that is at work; the consumer subscribes first."""
     mine = settings | {"url": f"moqt://{LOOPBACK}:{port}"}
-    before = relay_at_work.ask_usage()
     source = start("publisher", publisher, mine)
-    source.wait("announced", 30)
+    idle = {"relay": relay_at_work.ask_usage(), "publisher": source.wait("announced", 30)}
     sink = start("consumer", consumer, mine)
-    sink.wait("subscribed", 30)
+    idle["consumer"] = sink.wait("subscribed", 30)
     source.tell("go")
     began = source.wait("began", 30)
     first, ended, accepted = sink.wait("done", PATIENCE_S)
-    after = relay_at_work.ask_usage()
-    used = {
+    busy = {
         "publisher": source.ask_usage(),
-        "relay": Usage(after.cpu_s - before.cpu_s, after.peak_octets),
+        "relay": relay_at_work.ask_usage(),
         "consumer": sink.ask_usage(),
     }
+    used = {role: total.since(idle[role]) for role, total in busy.items()}
     size: Size = settings["size"]
     expected = 2 * size.layers * size.blocks
     if accepted != expected:
@@ -139,17 +143,28 @@ async def publisher(channel: Channel, settings: dict[str, Any]) -> None:
     publication.open_segment()
     role.connect(settings["url"], SessionConfig())
     await announced.wait()
-    channel.tell("announced")
+    channel.tell("announced", usage())
     await channel.heard()
     pool = os.urandom(POOL + 32768)
+    # What comes before the relay's SUBSCRIBE would take the detour of a fill.
+    while not all(track.senders for track in role.tracks.values()):
+        await asyncio.sleep(0.001)
     channel.tell("began", clock())
     for layer in range(size.layers):
         publication.put_layer(0, layer, _layer(pool, size, layer))
         host.wake()
-        await asyncio.sleep(0)
+        # A model does not compute layers faster than they leave.
+        while _backlog(role) > HIGH_WATER:
+            await asyncio.sleep(0.001)
     publication.complete_segment(0)
     host.wake()
     await channel.answer_usage()
+
+
+def _backlog(role: Publisher) -> int:
+    return sum(
+        sender.backlog for track in role.tracks.values() for sender in track.senders.values()
+    )
 
 
 async def consumer(channel: Channel, settings: dict[str, Any]) -> None:
@@ -167,7 +182,7 @@ async def consumer(channel: Channel, settings: dict[str, Any]) -> None:
             case "layer-usable":
                 first = first or clock()
             case "segment":
-                channel.tell("subscribed")
+                channel.tell("subscribed", usage())
             case "done":
                 done.set()
 

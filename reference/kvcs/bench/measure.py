@@ -20,23 +20,22 @@ def measure_throughput(
 ) -> None:
     """One cache end to end, and the stock copies that it is set against."""
     settings = chain.settings_for(folder, datagram_size, size)
-    suffix = f" at {datagram_size} octets"
+    at = f" @{datagram_size}"
     with processes() as start:
         copy = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=False)
-        results.add(f"stock copy{suffix}", "MB/s", copy)
         forwarded = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=True)
-        results.add(f"stock copy over a forwarder{suffix}", "MB/s", forwarded)
         relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
         port = relay.wait("ready", 30)
         done = chain.transfer(start, relay, port, settings)
-    rate = done.mb_per_s
-    results.add(f"chain{suffix}", "MB/s", rate, (f"stock copy{suffix}", copy))
-    name = f"stock copy over a forwarder{suffix}"
-    results.add(f"chain against forwarder{suffix}", "MB/s", rate, (name, forwarded))
-    results.add(f"first usable layer{suffix}", "ms", 1000 * done.first_layer_s)
+    stock_copy, stock_forwarder = f"stock copy{at}", f"stock forwarder{at}"
+    results.add(stock_copy, "MB/s", copy)
+    results.add(stock_forwarder, "MB/s", forwarded)
+    results.add(f"chain{at}", "MB/s", done.mb_per_s, (stock_copy, copy))
+    results.add(f"chain, once more{at}", "MB/s", done.mb_per_s, (stock_forwarder, forwarded))
+    results.add(f"first usable layer{at}", "ms", 1000 * done.first_layer_s)
     for role, used in done.used.items():
-        results.add(f"CPU of the {role}{suffix}", "s", used.cpu_s)
-        results.add(f"peak memory of the {role}{suffix}", "MiB", used.peak_octets / MIB)
+        results.add(f"{role}: CPU{at}", "s", used.cpu_s)
+        results.add(f"{role}: peak memory{at}", "MiB", used.peak_octets / MIB)
 
 
 def measure_fetches(results: Results, folder: Path) -> None:

@@ -29,6 +29,10 @@ class Usage:
     cpu_s: float
     peak_octets: int
 
+    def since(self, earlier: Usage) -> Usage:
+        """CPU seconds since an earlier time of the same process, and the peak as of now."""
+        return Usage(self.cpu_s - earlier.cpu_s, self.peak_octets)
+
 
 def usage() -> Usage:
     """Of the calling process."""

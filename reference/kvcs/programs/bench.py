@@ -74,10 +74,10 @@ def _print(results: Results) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("measurement")
-    table.add_column("median", justify="right")
-    table.add_column("range", justify="right")
-    table.add_column("ratio")
+    table.add_column("measurement (@ octets of a datagram)", no_wrap=True)
+    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("range", justify="right", no_wrap=True)
+    table.add_column("ratio", no_wrap=True)
     for row in results.rows():
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=120).print(table)

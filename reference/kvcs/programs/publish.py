@@ -167,18 +167,29 @@ class _Program:
         publisher.connect(self._url, SessionConfig())
         try:
             await until(stop, self._announced, watched.closed)
-            self._check(watched)
+            if self._refused is not None:
+                raise InputError(f"{self._url} refused the publication: {self._refused}")
+            watched.check_open(self._url)
             if self._announced.is_set():
                 blocks = publication.segments[0].blocks
                 say(f"publishing {blocks} blocks of {self._spec.layers} layers at {self._url}")
-                say(f"namespace {'/'.join(field.hex() for field in publication.namespace.fields)}")
+                fields = publication.namespace.fields
+                say(f"namespace {'/'.join(field.hex() for field in fields)}")
             if self._live is not None:
                 await self._produce(publication, stop, self._live)
-            await until(stop, watched.closed)
-            self._check(watched)
+            return await self._serve(watched, stop)
         finally:
             publication.end()
             await leave(watched, host)
+
+    async def _serve(self, watched: Watched, stop: asyncio.Event) -> int:
+        """Until we are stopped, or the relay is gone."""
+        while not stop.is_set():
+            if not watched.sessions:
+                say(f"{self._url}: {watched.last_words}")
+                return 1
+            watched.closed.clear()
+            await until(stop, watched.closed)
         return 0
 
     async def _produce(self, publication: Publication, stop: asyncio.Event, pause: float) -> None:
@@ -196,11 +207,6 @@ class _Program:
             self._announced.set()
         elif event["event"] == "announce-accepted":
             self._announced.set()
-
-    def _check(self, watched: Watched) -> None:
-        if self._refused is not None:
-            raise InputError(f"{self._url} refused the publication: {self._refused}")
-        watched.check_open(self._url)
 
 
 def _sections(layer: Layer, geometry: Geometry) -> dict[Component, list[memoryview]]:

@@ -102,7 +102,8 @@ class Watched:
                 self._tell({"event": "request", "time": now, **_described(request)})
             case SessionClosed(code, reason, by_peer):
                 self.sessions.discard(session)
-                self._last = event
+                if by_peer or code != SessionError.NO_ERROR:
+                    self._last = event
                 details = {"code": code, "reason": reason, "by_peer": by_peer}
                 self._tell({"event": "session-closed", "time": now, **details})
                 self.closed.set()
@@ -116,10 +117,15 @@ class Watched:
         """See `Endpoint.handle_timer`."""
         self.role.handle_timer(now)
 
+    @property
+    def last_words(self) -> str:
+        """Why the last session that we did not end ourselves is over."""
+        return "no session" if self._last is None else closing_words(self._last)
+
     def check_open(self, url: str) -> None:
         """Raise InputError with the reason when no session is left."""
         if not self.sessions and self._last is not None:
-            raise InputError(f"{url}: {closing_words(self._last)}")
+            raise InputError(f"{url}: {self.last_words}")
 
 
 def closing_words(event: SessionClosed) -> str:
