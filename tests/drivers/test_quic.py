@@ -8,6 +8,7 @@ import socket
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -503,3 +504,52 @@ def test_lost_close_is_repeated(certificate: Certificate) -> None:
         assert ("closed", 4, "gone", True) == pair.far.named("closed")[0]
 
     run_pair(certificate, scenario)
+
+
+def test_packet_that_breaks_the_library_ends_its_connection_only(
+    certificate: Certificate,
+) -> None:
+    """An exception below a session is its end, told without a code; other sessions go on."""
+
+    async def scenario(pair: QuicPair) -> None:
+        other = pair.connect(QuicOptions(ca_file=certificate[0]))
+        await pair.until(lambda: len(pair.server.sessions) == 2)
+        far: Any = pair.far.transport
+
+        def broken(*arguments: Any) -> None:
+            raise KeyError("frame")
+
+        far.connection.receive_datagram = broken
+        for session in (pair.near, other):
+            stream_id = session.transport.open_stream(unidirectional=True)
+            assert stream_id is not None
+            session.transport.send(stream_id, b"x", True)
+        await pair.until(lambda: pair.far.closed and pair.server.sessions[1].finished)
+        reason = "the QUIC library cannot handle a packet: KeyError('frame')"
+        assert [("closed", None, reason, False)] == pair.far.named("closed")
+
+    run_pair(certificate, scenario)
+
+
+def test_noise_does_not_disturb_a_server(certificate: Certificate) -> None:
+    """Datagrams that are no QUIC are dropped; an unknown version is answered with ours."""
+
+    async def scenario(pair: QuicPair) -> None:
+        port = await pair.listen(QuicOptions())
+        chance = Random(3)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noisy:
+            noisy.connect(("127.0.0.1", port))
+            for size in (1, 2, 7, 8, 9, 20, 100, 1200, 1500):
+                noisy.send(chance.randbytes(size))
+                noisy.send(b"\xc0\0\0\0\1" + chance.randbytes(size))
+            noisy.send(b"\xc0\x1a\x2a\x3a\x4a\x08" + bytes(8) + b"\x08" + bytes(1200))
+            session = pair.connect(QuicOptions(ca_file=certificate[0]))
+            await pair.until(lambda: session.told)
+            assert [("start",)] == session.told
+            noisy.settimeout(10)
+            answers = [noisy.recv(1500)]
+            while answers[-1][1:5] != bytes(4):
+                answers.append(noisy.recv(1500))
+            assert b"\0\0\0\1" in answers[-1][5:]
+
+    run_pair(certificate, scenario, connected=False)

@@ -155,7 +155,13 @@ class QuicTransport:
             if self.socket is not None:
                 self.socket.send(self._close_packets)
             return
-        self.connection.receive_datagram(data, address, now)
+        if self.failed:
+            return
+        try:
+            self.connection.receive_datagram(data, address, now)
+        except Exception as error:
+            # The library met octets that it does not expect: no other connection suffers.
+            self.fail(f"the QUIC library cannot handle a packet: {error!r}")
 
     def handle_events(self, now: float) -> None:
         """Hand what arrived to the session: each stream's octets of a batch in one piece."""
