@@ -2,39 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from moqt.drivers.memory import ConnectionEvent, Link, Network, SimulationError
+from moqt.drivers.memory import ConnectionEvent, Link
 
-from tests.drivers.stand_in import (
-    FACTORY,
-    StandInDraft,
-    StandInEndpoint,
-    stand_in_config,
-)
-
-
-class Pair:
-    """A server, a client, and one established connection between them."""
-
-    def __init__(self, link: Link | None = None, seed: int = 0, **network: Any) -> None:
-        self.server, self.client = StandInEndpoint(), StandInEndpoint()
-        self.net = Network(seed, link=link, session_factory=FACTORY, **network)
-        self.net.listen("server", self.server, stand_in_config())
-        self.host: Any = self.net.client("client", self.client)
-        self.near: Any = self.host.connect("moqt://server/p", stand_in_config())
-        self.net.run(lambda: bool(self.near.named("start")))
-        self.far: Any = self.server.sessions[0]
-
-    def open(self, *, unidirectional: bool = True) -> int:
-        stream_id: int | None = self.near.transport.open_stream(unidirectional=unidirectional)
-        assert stream_id is not None
-        return stream_id
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        self.net.run(condition)
+from tests.drivers.memory_pair import Pair
 
 
 def test_connection_takes_a_round_trip() -> None:
@@ -44,27 +15,6 @@ def test_connection_takes_a_round_trip() -> None:
     assert ("start",) == pair.far.told[0]
     assert 0.25 == pair.far.now
     assert ("moqt://server/p", "moqt-22") == (pair.near.url, pair.near.alpn)
-
-
-def test_unknown_name_is_a_close_without_code() -> None:
-    """A URL that names nobody ends in connection_closed(None) and says so."""
-    net = Network(session_factory=FACTORY)
-    session: Any = net.client("c", StandInEndpoint()).connect("moqt://nobody/", stand_in_config())
-    net.run(lambda: session.closed)
-    assert [("closed", None, "no node listens as 'nobody'", False)] == session.told
-
-
-def test_alpn_that_the_server_does_not_take_is_refused() -> None:
-    """No common version: no session (MOQT-22 §6.2)."""
-    net = Network(session_factory=FACTORY)
-    server = StandInEndpoint()
-    net.listen("s", server, stand_in_config())
-    config = stand_in_config(draft=StandInDraft("moqt-07"))
-    session: Any = net.client("c", StandInEndpoint()).connect("moqt://s/", config)
-    net.run(lambda: session.closed)
-    assert [None] == [event[1] for event in session.told]
-    assert "moqt-07" in session.told[0][2]
-    assert [] == server.sessions
 
 
 def test_stream_octets_and_fin_arrive_after_the_latency() -> None:
@@ -289,68 +239,6 @@ def test_close_gives_up_on_a_peer_that_grants_nothing() -> None:
     assert [("closed", 0, "", True)] == pair.far.named("closed")
 
 
-def test_partition_delays_streams_and_drops_datagrams() -> None:
-    """After heal, streams go on where they were, in order; datagrams sent meanwhile are gone."""
-    pair = Pair()
-    stream_id = pair.open()
-    pair.net.partition("client", "server")
-    pair.near.transport.send(stream_id, b"a")
-    pair.near.transport.send_datagram(b"gone")
-    pair.net.run(pair.net.now + 5.0)
-    assert {} == pair.far.received
-    pair.net.heal("client", "server")
-    pair.near.transport.send(stream_id, b"b", True)
-    pair.until(lambda: stream_id in pair.far.finished)
-    assert b"ab" == pair.far.received[stream_id]
-    assert [] == pair.far.named("datagram")
-
-
-def test_partition_that_lasts_loses_the_connection() -> None:
-    """Both sides lose it after the idle timeout, without a code."""
-    pair = Pair(idle_timeout=10.0)
-    pair.net.partition("client", "server")
-    start = pair.net.now
-    pair.until(lambda: pair.near.closed and pair.far.closed)
-    assert pytest.approx(10.0) == pair.net.now - start
-    assert [None, None] == [s.named("closed")[0][1] for s in (pair.near, pair.far)]
-
-
-def test_killed_node_goes_silent() -> None:
-    """The peer of a killed node loses the connection after the idle timeout; nothing answers."""
-    pair = Pair(idle_timeout=10.0)
-    stream_id = pair.open()
-    pair.net.kill("server")
-    pair.near.transport.send(stream_id, b"a", True)
-    pair.until(lambda: pair.near.closed)
-    assert [("closed", None, "server went silent", False)] == pair.near.named("closed")
-    assert {} == pair.far.received
-    assert not pair.far.closed
-
-
-def test_name_of_a_killed_node_can_listen_again() -> None:
-    """A restarted server is reached by the same name."""
-    pair = Pair()
-    pair.net.kill("server")
-    again = StandInEndpoint()
-    pair.net.listen("server", again, stand_in_config())
-    session = pair.host.connect("moqt://server/", stand_in_config())
-    pair.until(lambda: bool(session.named("start")))
-    assert 1 == len(again.sessions)
-
-
-def test_faults_act_behind_the_session() -> None:
-    """reset_stream and stop_sending reach the peer as if the session had sent them."""
-    pair = Pair()
-    one, two = pair.open(), pair.open()
-    for stream_id in (one, two):
-        pair.near.transport.send(stream_id, b"a")
-    pair.until(lambda: two in pair.far.received)
-    pair.net.reset_stream(pair.near, one, 9)
-    pair.net.stop_sending(pair.far, two, 8)
-    pair.until(lambda: len(pair.far.named("reset")) == 2)
-    assert {("reset", one, 9), ("reset", two, 8)} == set(pair.far.named("reset"))
-
-
 def test_timers_of_sessions_and_endpoints_fire_at_their_time() -> None:
     """Virtual time goes to the earliest timer; a timer that was withdrawn does not fire."""
     pair = Pair()
@@ -375,29 +263,6 @@ def test_callback_acts_at_its_time() -> None:
     assert 20.0 == pair.net.now
 
 
-def test_condition_that_never_holds_is_an_error() -> None:
-    """Nothing scheduled, or the limit passed: SimulationError, not a hang."""
-    pair = Pair()
-    with pytest.raises(SimulationError, match="nothing more happens"):
-        pair.net.run(lambda: False)
-    pair.near.timer = pair.net.now + 100.0
-    with pytest.raises(SimulationError, match="within 60 s"):
-        pair.net.run(lambda: False)
-
-
-def test_timer_that_does_not_move_is_an_error() -> None:
-    """An endpoint whose timer is always due is found out."""
-    pair = Pair()
-
-    class Looping(StandInEndpoint):
-        def next_timer(self) -> float | None:
-            return 1.0
-
-    pair.net.client("loop", Looping())
-    with pytest.raises(SimulationError, match="time does not move"):
-        pair.net.run(lambda: False)
-
-
 def test_observer_sees_what_passes() -> None:
     """Every frame that matters is told once at each side, with its octets."""
     seen: list[ConnectionEvent] = []
@@ -413,32 +278,3 @@ def test_observer_sees_what_passes() -> None:
         ("client", "data-sent", b"ab", True),
         ("server", "data-received", b"ab", True),
     ] == kinds
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"latency": -1.0},
-        {"jitter": -1.0},
-        {"bandwidth": 0.0},
-        {"chunk": (0, 5)},
-        {"chunk": (6, 5)},
-    ],
-)
-def test_link_that_cannot_be_is_refused(bad: dict[str, Any]) -> None:
-    """A link that would stand still or go back in time is a ValueError."""
-    with pytest.raises(ValueError, match="a link's"):
-        Link(**bad)
-
-
-def test_names_that_are_not_there_are_errors() -> None:
-    """A second node of one name, and faults on unknown nodes or sessions, say what is wrong."""
-    pair = Pair()
-    with pytest.raises(ValueError, match="has a node 'server' already"):
-        pair.net.client("server", StandInEndpoint())
-    with pytest.raises(ValueError, match="has no node 'nobody'; it has server, client"):
-        pair.net.kill("nobody")
-    pair.near.transport.close(0, "")
-    pair.until(lambda: pair.far.closed)
-    with pytest.raises(ValueError, match="not, or no longer"):
-        pair.net.reset_stream(pair.near, 2, 0)
