@@ -99,6 +99,11 @@ class Discovery:
         """Whether a publication may still turn up without another step."""
         return any(not probe.over for probe in self._probes)
 
+    @property
+    def asking(self) -> bool:
+        """Whether a step is under way that has found nothing yet."""
+        return "probe" in self._timers
+
     def start(self, sources: Sequence[Source]) -> None:
         """Begin at the longest prefix."""
         self._sources = list(sources)

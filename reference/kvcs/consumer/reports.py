@@ -1,4 +1,23 @@
-"""What is told about single Objects, in one shape for all of them."""
+"""What a consumer reports: one dict per event, with `event`, `time` (seconds) and details.
+
+The way there: `source-ready`, `source-failed` {source}; `probe` {blocks}; `publication`
+{publication, source, blocks}, `publication-withdrawn`, `namespace-ignored` {detail}; `manifest`
+{publication, track, version, current, octets, via}, `manifest-refused` {reason, detail},
+`manifest-ended`; `segment` {segment, first_block, blocks, tracks}, `segment-unusable`.
+
+Objects, each with {publication, track, segment, layer, block, octets, via, source}:
+`object-accepted`; `object-held`, until a signed manifest lists it; `object-discarded` {reason,
+reasons, clause, detail, mandatory}; `object-duplicate` {reason}; `object-excess`, not wanted and
+no error. `objects-lost` {track, source, reason, first, objects} and `repair` {track, source, start,
+end} tell of recovery, `retrieval-ended` {track, source, reason, code} of requests, `mark-misplaced`
+{track, mark, location} of a wrong End of Group or End of Track.
+
+Results: `layer-usable` {publication, segment, layer, blocks}; `track-complete` {track, by};
+`combining` {with_publication}; `publication-discarded` {publication, reason, detail};
+`out-of-time`; then always `reused-tokens` {tokens, prompt_tokens, publication}, `recompute`
+{first_token, end_token} when fewer blocks than wanted are reused, and `done` {outcome, detail,
+reused_tokens, compute_from, prompt_tokens, octets}, outcome "complete" or "recompute".
+"""
 
 from __future__ import annotations
 

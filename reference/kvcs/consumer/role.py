@@ -30,9 +30,7 @@ Report: TypeAlias = Callable[[dict[str, Any]], None]
 class Consumer(Questions):
     """An End Subscriber that restores one prompt's cache.
 
-    `report` gets one dict per event, with `event` and `time`: `object-accepted`,
-    `object-discarded` (with `reason`), `layer-usable`, `manifest`, `publication-discarded`,
-    `reused-tokens`, `recompute`, `done`, and more about the way there.
+    `report` gets one dict per event; `kvcs.consumer.reports` lists them.
     """
 
     def __init__(
@@ -297,6 +295,7 @@ class Consumer(Questions):
         self.timers.cancel("append")
         self.timers.cancel("completion")
         if restore.supply.working or self._sources.connecting:
+            self.timers.cancel("held")
             return
         feed = self._feed
         if feed is not None and not feed.over:
@@ -331,26 +330,27 @@ class Consumer(Questions):
 
     def _exhausted(self) -> None:
         """The current publication gives no more: another, a shorter prefix, or the end."""
-        if self.done:
+        discovery, restore = self._discovery, self._restore
+        if self.done or discovery is None:
             return
         view = self.publications.untried()
         if view is not None:
             self._begin(view)
             return
-        restore = self._restore
         spent = restore is not None and restore.supply.spent
-        if restore is not None and not spent and self._replacement_expected(restore):
+        if not spent and (discovery.asking or self._replacement_expected()):
             return
-        discovery = self._discovery
-        if discovery is not None and not spent and discovery.can_descend(self._reused_blocks()):
+        if not spent and discovery.can_descend(self._reused_blocks()):
             discovery.descend()
-            return
-        self._finish("nothing more can be had")
+        else:
+            self._finish("nothing more can be had")
 
-    def _replacement_expected(self, restore: Restore) -> bool:
+    def _replacement_expected(self) -> bool:
         """A stopped publication may come again under a new ID (KVCS-3.4-4): wait, bounded."""
-        listening = self._discovery is not None and self._discovery.listening
-        return listening and restore.publication.withdrawn and restore.supply.recovering
+        restore, discovery = self._restore, self._discovery
+        if restore is None or discovery is None or not discovery.listening:
+            return False
+        return restore.publication.withdrawn and restore.supply.recovering
 
     def _reused_blocks(self) -> int:
         best = self._best()
