@@ -191,6 +191,8 @@ class RelayTrack:
         if self.upstreams.get(upstream.session) is not upstream:
             return
         del self.upstreams[upstream.session]
+        if upstream.largest is not None and not upstream.session.closed:
+            self.gaps.know_end(upstream.session, upstream.largest)
         if self.upstreams:
             return
         for request in list(self.waiting):
