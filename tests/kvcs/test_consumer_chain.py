@@ -240,3 +240,15 @@ def test_two_producers_of_one_name_cost_the_publication() -> None:
         item["reason"] for item in restored.named("publication-discarded")
     }
     assert 0 == restored.reused
+
+
+def test_a_trickling_relay_is_bounded() -> None:
+    """KVCS-7.4-5: 60 octets per second would take a minute; the budgets end it before."""
+    chain = Chain()
+    produce(chain.announce(spec()))
+    chain.network.set_link("b", "consumer", Link(bandwidth=60), one_way=True)
+    named = (namespace(spec()),)
+    budgets = replace(PATIENT, manifest=60.0, connect=10.0, total=25.0)
+    restored = restore(chain, request("b", namespaces=named, budgets=budgets))
+    assert "recompute" == restored.last("done")["outcome"]
+    assert restored.last("done")["time"] < 26.0

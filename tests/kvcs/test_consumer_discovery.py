@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from kvcs.consumer import Budgets
 from kvcs.publisher import Publisher
 from moqt.session import Request, RequestKind, SessionConfig
@@ -11,7 +12,7 @@ from moqt.wire.errors import RequestErrorCode, RequestRefused
 from moqt.wire.names import TrackNamespace
 
 from tests.kvcs.caches import keys, tokens
-from tests.kvcs.chain import QUICK, Scene, namespace, produce, request, restore, spec
+from tests.kvcs.chain import OTHER_ID, QUICK, Scene, namespace, produce, request, restore, spec
 
 
 class Watching(Publisher):
@@ -153,3 +154,37 @@ def test_the_second_source_is_asked_too() -> None:
     restored = restore(scene, request("empty", "full"))
     assert 12 == restored.reused
     assert "complete" == restored.last("done")["outcome"]
+
+
+def test_reuse_is_by_whole_published_prefixes() -> None:
+    """A and B are published as one prefix of 12 blocks, then A alone as one of 8.
+
+    A+B+C reuses 12 blocks; A+C reuses nothing, then 8; hit and miss make the prompt.
+    """
+    scene = Scene()
+    publisher = scene.publisher()
+    other = tokens(4, first=1000)
+    produce(publisher.open(spec(12)))
+    with_c = restore(scene, request("origin", tokens=tokens(12) + other[:8]))
+    assert 12 * 4 == with_c.reused
+    before = scene.consumer(request("origin", tokens=tokens(8) + other), "before")
+    scene.finish(before)
+    assert 0 == before.reused
+    produce(publisher.open(spec(8, publication_id=OTHER_ID)))
+    after = scene.consumer(request("origin", tokens=tokens(8) + other), "after")
+    scene.finish(after)
+    assert 8 * 4 == after.reused
+    assert {"first_token": 32, "end_token": 48}.items() <= after.last("recompute").items()
+
+
+@pytest.mark.parametrize(("changed", "reused"), [(0, 0), (3, 0), (4, 1), (15, 3)])
+def test_the_first_changed_token_ends_the_reuse(changed: int, reused: int) -> None:
+    """Four turns were published, of 1 to 4 blocks: what follows a changed token is no hit."""
+    scene = Scene()
+    publisher = scene.publisher()
+    for blocks in range(1, 5):
+        produce(publisher.open(spec(blocks, publication_id=bytes([blocks]) * 16)))
+    prompt = tokens(4)
+    prompt[changed] += 1
+    restored = restore(scene, request("origin", tokens=prompt))
+    assert reused * 4 == restored.reused

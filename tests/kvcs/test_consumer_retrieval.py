@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kvcs.codecs import Codec
 from kvcs.consumer import Mode
+from kvcs.identity import KvspP0
 from kvcs.names import Component
 from kvcs.publisher import Encoding, Publication, Publisher
 from moqt.session import SessionConfig
 from moqt.wire.messages import SetupOptions
 
-from tests.kvcs.caches import tokens
+from tests.kvcs.caches import descriptor, section, tokens
 from tests.kvcs.chain import (
     QUICK,
     Restored,
@@ -234,3 +236,33 @@ def test_the_tail_under_one_block_is_always_computed() -> None:
     done = restored.last("done")
     assert ("complete", 12, 14) == (done["outcome"], done["compute_from"], done["prompt_tokens"])
     assert 0 == restored.count("recompute")
+
+
+def test_a_cache_without_values_is_one_kv_track() -> None:
+    """A21: with a latent cache there is no V section; Data of kv is the latent section."""
+    scene = Scene()
+    latent = descriptor(attention="mla", v_head_dim=0)
+    wanted = spec(descriptor=latent, encodings=(Encoding(Component.KV),))
+    publication = scene.publisher().open(wanted)
+    publication.open_segment()
+    for layer in range(4):
+        data = [section(Component.KV, layer, block) for block in range(3)]
+        publication.put_layer(0, layer, {Component.KV: data})
+    publication.complete_segment(0)
+    restored = restore(scene, request("origin", descriptor=latent))
+    result = restored.consumer.result
+    assert result is not None
+    assert 12 == result.reused_tokens
+    k, v = result.sections(3, 2)
+    assert (section(Component.KV, 3, 2), b"") == (bytes(k), bytes(v))
+
+
+def test_an_unknown_encoding_is_passed_over() -> None:
+    """KVCS-3.2-2: a codec that this profile does not have does not cost the publication."""
+    private = KvspP0([Codec("x-own", 0xFF00, bytes, lambda data, octets: data)])
+    every = (Encoding(Component.KV, "x-own"), Encoding(Component.K), Encoding(Component.V))
+    scene = Scene()
+    produce(scene.publisher().open(spec(profile=private, encodings=every)))
+    restored = restore(scene, request("origin"))
+    assert ["k.raw.s0", "v.raw.s0"] == restored.last("segment")["tracks"]
+    assert 12 == restored.reused
