@@ -414,3 +414,38 @@ def test_what_a_reset_stream_carried_is_fetched(
     assert 12 * 4 * 2 == restored.count("object-accepted")
     assert 48 == restored.reused
     assert_bit_identical(restored, blocks=12)
+
+
+@pytest.mark.parametrize("uri", [b"moqt://second/", b""])
+def test_a_source_that_goes_away_is_followed(uri: bytes) -> None:
+    """MOQT-22 §6.4: production goes on where GOAWAY points, or on a new session to the same."""
+    scene = Scene()
+    first = scene.publisher("first")
+    both = [first.open(spec()), scene.publisher("second").open(spec())]
+    for publication in both:
+        live(scene, publication, every=1.0)
+    restored = scene.consumer(request("first"))
+    scene.network.run(1.5)
+    leaving = next(iter(first.sessions))
+    scene.network.at(1.6, lambda: leaving.goaway(uri))
+    scene.network.at(1.8, lambda: leaving.close(0, "restart"))
+    scene.finish(restored)
+    assert 12 == restored.reused
+    assert 24 == restored.count("object-accepted")
+    assert_bit_identical(restored)
+
+
+@pytest.mark.parametrize("uri", [b"moqt://nowhere/", b"http://x/", b"\xff\xfe"])
+def test_a_source_that_points_nowhere_is_lost(uri: bytes) -> None:
+    """KVCS-7.4-5: a useless GOAWAY leaves the consumer with what it has."""
+    scene = Scene()
+    first = scene.publisher("first")
+    live(scene, first.open(spec()), every=1.0)
+    restored = scene.consumer(request("first"))
+    scene.network.run(1.5)
+    leaving = next(iter(first.sessions))
+    scene.network.at(1.6, lambda: leaving.goaway(uri))
+    scene.network.at(1.8, lambda: leaving.close(0, "gone"))
+    scene.finish(restored)
+    assert [0, 1] == restored.layers
+    assert "recompute" == restored.last("done")["outcome"]

@@ -329,8 +329,9 @@ class Restore:
             self.supply.lost(carrier, missing, reason)
 
     def carrier_over(self, carrier: Carrier, reason: str, error: RequestError | None) -> None:
-        """Handed on: the supply decides."""
+        """The supply decides what comes next; a FETCH that gave everything ends its track."""
         self.supply.carrier_over(carrier, reason, error)
+        self._check_complete(carrier.part, carrier.track)
 
     def malformed(self, carrier: Carrier, reason: str) -> None:
         """The session found two Objects at one Location, or an Object behind an end."""

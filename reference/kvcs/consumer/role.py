@@ -81,8 +81,8 @@ class Consumer(Questions):
                 self._sources.up(source)
             case SessionClosed(reason=reason):
                 self._sources.closed(source, reason)
-            case GoawayReceived(request=None):
-                source.leaving = True
+            case GoawayReceived(request=None, message=message):
+                self._sources.move(source, message.uri)
             case GoawayReceived():
                 pass
             case RequestReceived(request=request) if request.kind is RequestKind.PUBLISH_NAMESPACE:

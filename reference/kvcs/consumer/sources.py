@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 from moqt.endpoint import Host
@@ -11,6 +12,9 @@ from moqt.wire.errors import SessionError
 from kvcs.consumer.request import ConsumeRequest
 from kvcs.consumer.routes import Source, SourceState
 from kvcs.consumer.timers import Timers
+
+MAX_MOVES = 4
+"""GOAWAYs that a consumer follows; a source that moves on and on is no source."""
 
 
 class Watcher(Protocol):
@@ -39,17 +43,36 @@ class Sources:
     def __init__(self, watcher: Watcher, config: SessionConfig) -> None:
         self._watcher = watcher
         self._config = config
+        self._host: Host | None = None
         self._all: list[Source] = []
+        self._moves = 0
         self._up = False
 
     def connect(self, host: Host) -> None:
-        """Open all sessions."""
-        watcher = self._watcher
-        watcher.timers.set(
-            "connect", watcher.now + watcher.request.budgets.connect, self._connect_over
-        )
-        for url in watcher.request.sources:
-            self._all.append(Source(url, host.connect(url, self._config)))
+        """Open all sessions; ValueError for a source that is not a moqt URI."""
+        self._host = host
+        for url in self._watcher.request.sources:
+            self._open(url)
+
+    def move(self, source: Source, uri: bytes) -> None:
+        """GOAWAY: ask no more there, and open a session where the source says (MOQT-22 §6.4)."""
+        if source.leaving or self._host is None:
+            return
+        source.leaving = True
+        self._moves += 1
+        if self._moves > MAX_MOVES:
+            return
+        try:
+            self._open(uri.decode() if uri else source.url)
+        except ValueError:
+            self._watcher.emit("source-failed", source=ascii(uri), detail="not a moqt URI")
+
+    def _open(self, url: str) -> None:
+        assert self._host is not None
+        source = Source(url, self._host.connect(url, self._config))
+        self._all.append(source)
+        at = self._watcher.now + self._watcher.request.budgets.connect
+        self._watcher.timers.set(("connect", len(self._all)), at, partial(self._late, source))
 
     @property
     def ready(self) -> list[Source]:
@@ -104,8 +127,7 @@ class Sources:
             self._watcher.timers.cancel("grace")
             self._watcher.sources_up()
 
-    def _connect_over(self) -> None:
-        for source in self._all:
-            if source.state is SourceState.CONNECTING:
-                source.session.close(SessionError.NO_ERROR, "no SETUP in time")
-                self.closed(source, "no SETUP in time")
+    def _late(self, source: Source) -> None:
+        if source.state is SourceState.CONNECTING:
+            source.session.close(SessionError.NO_ERROR, "no SETUP in time")
+            self.closed(source, "no SETUP in time")
