@@ -10,7 +10,6 @@ from kvcs.authorization import bearer, scope_policy
 from kvcs.errors import InputError
 from moqt.session import RequestKind
 from moqt.wire.errors import RequestErrorCode, RequestRefused
-from moqt.wire.messages import SetupOptions
 from moqt.wire.names import FullTrackName
 from moqt.wire.tokens import AliasType, Token
 
@@ -22,13 +21,12 @@ def request(
     *fields: bytes, token: Token | None = None, setup: Token | None = None, track: bool = False
 ) -> Any:
     """A request for a track of, or for the prefix, `fields`."""
-    options = SetupOptions(authorization_tokens=(setup,) if setup else ())
     return SimpleNamespace(
         kind=RequestKind.FETCH if track else RequestKind.SUBSCRIBE_NAMESPACE,
         track=FullTrackName(fields, b"k.raw.s0") if track else None,
         namespace=None if track else fields,
         tokens=(token,) if token else (),
-        session=SimpleNamespace(peer_setup=options),
+        session=SimpleNamespace(peer_tokens=(setup,) if setup else ()),
     )
 
 
