@@ -199,7 +199,7 @@ class Restore:
 
     def _accept(self, carrier: Carrier, item: Object, via: Via) -> None:
         part, track, location = carrier.part, carrier.track, item.location
-        listed = self._described(carrier).digest(track, location.group, location.object)
+        listed = self._described(carrier).digest(track, *location)
         verified = listed is not None or not self.request.authentic
         publication = carrier.route.publication.id
         arrival = part.add(track, location, item.payload, publication, verified=verified)
@@ -223,8 +223,8 @@ class Restore:
         return self._entry(carrier.route.publication, carrier.part) or carrier.part.segment
 
     def _excess(self, carrier: Carrier, item: Object, via: Via) -> None:
-        location, segment = item.location, carrier.part.segment
-        if location.group >= self.request.layer_count or location.object >= segment.blocks:
+        group, block = item.location
+        if group >= self.request.layer_count or block >= carrier.part.segment.blocks:
             self._object("object-discarded", carrier, item, via, reason="object.out-of-range")
         else:
             self._object("object-excess", carrier, item, via)
@@ -258,7 +258,7 @@ class Restore:
             ),
             part.segment,
         )
-        if entry.digest(track, location.group, location.object) is None:
+        if entry.digest(track, *location) is None:
             return
         self._unlisted[track].discard(location)
         defects = listed_digest(entry, track, location, held.payload)
