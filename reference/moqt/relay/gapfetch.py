@@ -77,9 +77,9 @@ class GapFetch:
         """Whether the Location will still be settled by this."""
         return self.at <= key <= self.end
 
-    def join(self, source: StoreSource) -> None:
-        """One more reader."""
-        self.readers.setdefault(source, self._received)
+    def join(self, source: StoreSource, read: int | None = None) -> None:
+        """One more reader; it has read everything so far, or `read` octets."""
+        self.readers.setdefault(source, self._received if read is None else read)
         self.balance()
 
     def leave(self, source: StoreSource) -> None:
@@ -141,6 +141,8 @@ class GapFetch:
 
     def _object(self, item: Object) -> None:
         key = key_of(item.location)
+        if self.head is not None and self.answer is None:
+            self.head.head_started()
         self._arriving = None
         self._absent_until(key)
         self.at = key + 1

@@ -103,8 +103,9 @@ class Gaps:
     def over(self, gap: GapFetch, error: RequestError | None) -> None:
         """Ask the next publisher for what is still unknown, or tell the readers that none can."""
         if gap.head is not None and gap.answer is None and error is not None:
+            if gap.head.source is not None:
+                gap.readers.pop(gap.head.source, None)
             gap.head.head_failed(gap, error)
-            return
         readers = tuple(gap.readers)
         gap.readers.clear()
         if not readers:
@@ -125,6 +126,8 @@ class Gaps:
                     source.give_up(location_of(start), location_of(end))
         for source in readers:
             source.changed()
+            if source in self.track.readers:
+                self.track.readers[source].settled()
 
     def _ask(
         self,

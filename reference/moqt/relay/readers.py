@@ -19,7 +19,7 @@ from moqt.session.timers import Timer
 from moqt.tracks import Known
 from moqt.tracks.answering import accept_update, alive, answerable, ask, refuse
 from moqt.tracks.intervals import LAST_ID, LAST_KEY, key_of, location_of
-from moqt.tracks.serving import fetch_source
+from moqt.tracks.serving import DESCENDING, fetch_source
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
 from moqt.wire.filters import LocationFilterType, fetch_range, resolve
@@ -82,6 +82,9 @@ class Reader:
     def answered(self, gap: GapFetch) -> None:
         """A publisher's FETCH_OK came for a hole that is waited for."""
 
+    def settled(self) -> None:
+        """A hole that was waited for is filled, or never will be."""
+
     def fail(self, code: int, reason: str) -> None:
         """Reset the stream."""
         if self.sender is not None:
@@ -110,6 +113,10 @@ class DownstreamFetch(Reader):
         self._start = self._end = Location(0, 0)
         self._head: GapFetch | None = None
         track.fetches.add(self)
+
+    @property
+    def _descending(self) -> bool:
+        return self.request.parameters.group_order == DESCENDING
 
     # Finding the range
 
@@ -143,26 +150,41 @@ class DownstreamFetch(Reader):
             self._open(*fetch_range(location_filter, bound))
             return
         self._start, self._end = start, end
-        if not self._ask_head(key_of(unknown), frozenset()):
+        if not self._ask_head(key_of(unknown)):
             self._open_cached()
 
-    def _ask_head(self, first: int, tried: frozenset[Session]) -> bool:
+    def _ask_head(self, first: int, tried: frozenset[Session] = frozenset()) -> bool:
         if self.may_wait:
-            self._head = self.track.gaps.open(first, key_of(self._end), tried, head=self)
+            last = key_of(_one_further(self._end))
+            self._head = self.track.gaps.open(first, last, tried, head=self)
         return self._head is not None
+
+    def head_started(self) -> None:
+        """Objects come before FETCH_OK: send them on, if they come in our order."""
+        if self.source is None and not self._over and not self._descending:
+            self._open(self._start, self._end, answer=False)
 
     def head_answered(self, gap: GapFetch) -> None:
         """The publisher's FETCH_OK says where the range ends."""
-        if self.source is None and not self._over:
-            end = max(self._start, min(self._end, gap.answer.end if gap.answer else self._end))
+        if self._over or gap.answer is None:
+            return
+        end = max(self._start, min(self._end, gap.answer.end))
+        if self.source is None:
             self._open(self._start, end)
-            self._answer(end)
+        else:
+            self._end = end
+            self.source.shorten(end)
+            self._try_answer()
 
     def head_failed(self, gap: GapFetch, error: RequestError) -> None:
         """The publisher refused; the next one may know, or the cache holds the beginning."""
         if self._over:
             return
         self._head = None
+        if self.source is not None:
+            if not self._ask_head(gap.at, gap.tried):
+                self.fail(error.code, error.reason)
+            return
         cached = self.track.store.last_object(location_of(gap.start))
         if error.code == RequestErrorCode.INVALID_RANGE and cached and cached >= self._start:
             self._open(self._start, cached)
@@ -202,7 +224,7 @@ class DownstreamFetch(Reader):
 
     # Reading
 
-    def _open(self, start: Location, end: Location) -> None:
+    def _open(self, start: Location, end: Location, *, answer: bool = True) -> None:
         track, request = self.track, self.request
         if not alive(request):
             return
@@ -216,13 +238,23 @@ class DownstreamFetch(Reader):
             track.gaps.resolve,
         )
         self.read(source)
-        self._try_answer()
+        if self._head is not None:
+            self._head.join(source, read=0)
+        if answer:
+            self._try_answer()
         self.send(request.session.open_fetch(request, source))
 
     def answered(self, gap: GapFetch) -> None:
         """A hole reaches to our end: its FETCH_OK tells ours."""
-        if gap.answer is not None and gap.end >= key_of(self._end):
-            self._answer(max(self._start, min(self._end, gap.answer.end)))
+        if gap.answer is None or gap.end < key_of(self._end) or gap.head is self:
+            return
+        if gap.answer.end <= self._end:
+            self._answer(max(self._start, gap.answer.end))
+
+    def settled(self) -> None:
+        """A hole is filled, or never will be."""
+        if self._head is None or self._head.answer is not None:
+            self._try_answer()
 
     def _try_answer(self, *, final: bool = False) -> None:
         """FETCH_OK, if the End Location is known; `final`: as well as it will ever be (R140)."""
@@ -349,3 +381,14 @@ class StatusRequest:
         """The publisher is gone."""
         gone = RequestError(RequestErrorCode.INTERNAL_ERROR, 0, "the publisher is gone")
         self.fetch.status_answered(self, gone)
+
+
+def _one_further(end: Location) -> Location:
+    """For a range that ends with a whole Group, the first Location behind it.
+
+    A publisher that has something there thereby tells where the Group ends: FETCH_OK alone does
+    not say whether its End Location is the Group's last Object or only the last one so far.
+    """
+    if end.object < LAST_ID or end.group == LAST_ID:
+        return end
+    return Location(end.group + 1, 0)

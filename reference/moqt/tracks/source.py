@@ -87,6 +87,13 @@ class StoreSource:
         finally:
             self._reading = False
 
+    def shorten(self, end: Location) -> None:
+        """The range ends at `end` already."""
+        self._end = min(self._end, key_of(end))
+        if self._at > self._end:
+            self._done = True
+            self.changed()
+
     def give_up(self, start: Location, end: Location) -> None:
         """Nobody can tell what is in this range: where it is unknown, it is marked so."""
         self._given_up.add(key_of(start), key_of(end))

@@ -172,7 +172,10 @@ class TrackStore:
         if absent is not None:
             return Known.ABSENT, absent[1]
         bounds = [LAST_KEY + 1, *(at for at in self._arriving if at > key)]
-        bounds += [at for at in (self._absent.next_start(key), self._next(key)) if at is not None]
+        held = self._next(key)
+        while held is not None and self._drop_expired(held):
+            held = self._next(key)
+        bounds += [at for at in (self._absent.next_start(key), held) if at is not None]
         return (Known.ABSENT if self._complete else Known.UNKNOWN), min(bounds) - 1
 
     def run_to(self, key: int) -> tuple[Known, int]:
@@ -185,9 +188,10 @@ class TrackStore:
         if absent is not None:
             return Known.ABSENT, absent[0]
         bounds = [-1, *(at for at in self._arriving if at < key)]
-        bounds += [
-            at for at in (self._absent.previous_end(key), self._previous(key)) if at is not None
-        ]
+        held = self._previous(key)
+        while held is not None and self._drop_expired(held):
+            held = self._previous(key)
+        bounds += [at for at in (self._absent.previous_end(key), held) if at is not None]
         return (Known.ABSENT if self._complete else Known.UNKNOWN), max(bounds) + 1
 
     def first_unknown(self, start: Location, end: Location) -> Location | None:
@@ -326,6 +330,14 @@ class TrackStore:
             record = self._groups[group] = GroupRecord(group)
             insort(self._order, group)
         return record
+
+    def _drop_expired(self, key: int) -> bool:
+        """Forget the held Object at `key` if it is expired."""
+        entry = self._groups[key >> 64].entries[key & LAST_ID]
+        expired = self._budget is not None and self._expired(entry)
+        if expired:
+            self.evict(entry)
+        return expired
 
     def _expired(self, entry: Entry) -> bool:
         duration = self.max_cache_duration
