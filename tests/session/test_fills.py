@@ -12,7 +12,7 @@ from moqt.session.events import (
     UpdateReceived,
     Via,
 )
-from moqt.wire.errors import LocalProtocolError, PublishDoneCode, StreamError
+from moqt.wire.errors import PublishDoneCode, StreamError
 from moqt.wire.filters import FROM_START, NEXT_OBJECT
 from moqt.wire.messages import Parameters
 from moqt.wire.names import Location
@@ -78,18 +78,36 @@ def test_a_failed_fill_is_a_header_and_a_reset() -> None:
     assert theirs.sender.offer(obj(2, 0))
 
 
-def test_a_fill_may_come_before_subscribe_ok() -> None:
-    """R133: Request IDs are known locally, the stream may overtake the answer."""
+@pytest.mark.parametrize("order", [None, 1, 2])
+def test_a_fill_may_come_before_subscribe_ok(order: int | None) -> None:
+    """R133: the stream may overtake the answer; it waits if only that tells its Group Order."""
     pair = Pair()
-    pair.client.subscribe(TRACK, ALL)
+    fill = Parameters(location_filter=FROM_START, group_order=order)
+    pair.client.subscribe(TRACK, Parameters(location_filter=NEXT_OBJECT, fill=fill))
     pair.run()
     pair.held = lambda call: call.stream == 0
-    sender = pair.server.accept_subscribe(pair.request(), largest=Location(0, 0))
-    sender.open_fill(pair.request().id, ListSource([obj(0, 0)]))
+    sender = pair.server.accept_subscribe(
+        pair.request(), largest=Location(1, 0), track_properties=bytes.fromhex("2202")
+    )
+    items = [obj(0, 0), obj(1, 0)] if order == 1 else [obj(1, 0), obj(0, 0)]
+    sender.open_fill(pair.request().id, ListSource(items))
     pair.run()
-    assert Via.FILL is pair.one(0, ObjectReceived).stream.via
+    assert (order is not None) == bool(pair.seen(0, ObjectReceived))
     pair.let_go()
+    assert items == [event.object for event in pair.seen(0, ObjectReceived)]
+    assert pair.one(0, StreamEnded).complete
     assert not pair.client.closed
+
+
+def test_a_fill_that_waits_is_dropped_with_its_subscription() -> None:
+    """A refused subscription has no fill."""
+    peer = RawPeer(session_is_client=True)
+    peer.session.subscribe(TRACK, ALL)
+    stream = peer.stream("05 00 1c 0c 05 80 02 61 61")
+    assert {} == peer.tap.codes("stop")
+    peer.send(0, "05 0003 10 00 00", fin=True)
+    assert {stream: StreamError.CANCELLED} == peer.tap.codes("stop")
+    assert (None, []) == (peer.code, peer.seen(ObjectReceived))
 
 
 def test_stopping_one_fill_leaves_the_rest() -> None:
@@ -130,8 +148,7 @@ def test_cancelling_the_subscription_resets_its_fills() -> None:
     assert [7] == pair.taps[1].data_streams()
     assert 1 == sender.streams_opened
     assert not sender.offer(obj(3, 0))
-    with pytest.raises(LocalProtocolError):
-        sender.open_fill(99, ListSource([]))
+    assert sender.open_fill(99, ListSource([])).gone
 
 
 def test_fills_count_as_streams() -> None:

@@ -346,3 +346,60 @@ def test_the_publisher_updates_its_own_publish() -> None:
     assert 50 == theirs.parameters.object_delivery_timeout
     assert SETUP == pair.server.peer_setup
     assert [theirs] == [event.request for event in pair.seen(1, RequestReceived)]
+
+
+def test_updates_of_an_unanswered_request_wait_for_its_answer() -> None:
+    """R064: the application hears of an update when it can answer it."""
+    pair = Pair()
+    ours = pair.client.subscribe(TRACK)
+    update = pair.client.update(ours, PAUSE)
+    pair.run()
+    assert [] == pair.seen(1, UpdateReceived)
+    pair.server.accept_subscribe(pair.request(), largest=None)
+    pair.run()
+    assert update == pair.one(1, UpdateReceived).update.request_id
+
+
+def test_answers_to_what_ended_meanwhile_do_nothing() -> None:
+    """R118: the peer's cancel overtakes the application: no error, nothing sent."""
+    pair = Pair()
+    asked = [
+        pair.client.subscribe(TRACK),
+        pair.client.fetch(TRACK),
+        pair.client.subscribe_namespace((b"live",)),
+    ]
+    pair.run()
+    subscribe, fetch, namespaces = (event.request for event in pair.seen(1, RequestReceived))
+    for request in asked:
+        pair.client.cancel(request)
+        pair.client.cancel(request)
+    pair.run()
+    calls = len(pair.taps[1].calls)
+    sender = pair.server.accept_subscribe(subscribe, largest=None)
+    assert not sender.offer(obj(0, 0))
+    assert sender.open_fill(0, ListSource([])).gone
+    sender.finish(PublishDoneCode.TRACK_ENDED)
+    pair.server.accept_fetch(fetch, FetchOk(False, Location(0, 0)))
+    assert pair.server.open_fetch(fetch, ListSource([obj(0, 0)])).gone
+    pair.server.accept(namespaces)
+    pair.server.namespace(namespaces, (b"live", b"x"))
+    pair.server.refuse(namespaces, 0x1)
+    pair.server.cancel(namespaces)
+    pair.run()
+    assert calls == len(pair.taps[1].calls)
+
+
+def test_an_object_missed_while_paused_leaves_its_subgroup_unfinished() -> None:
+    """R164, R165: FIN says that a subgroup is whole; this one is reset."""
+    pair = Pair()
+    ours, theirs = subscribed(pair)
+    sender = theirs.sender
+    assert sender is not None
+    sender.offer(obj(0, 0))
+    pair.client.update(ours, PAUSE)
+    pair.run()
+    pair.server.accept_update(theirs, pair.one(1, UpdateReceived).update)
+    assert not sender.offer(obj(0, 1))
+    sender.end_subgroup(0, 0)
+    pair.run()
+    assert [False] == [event.complete for event in pair.seen(0, StreamEnded)]

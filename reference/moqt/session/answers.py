@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moqt.session.events import Via
+from moqt.session.events import UpdateReceived, Via
 from moqt.session.exchange import RequestStream
 from moqt.session.fetching import FetchSender, FetchSource
 from moqt.session.parameters import updated
@@ -12,7 +12,7 @@ from moqt.session.publication import DEFAULT_PRIORITY, DESCENDING, SubscriptionS
 from moqt.session.registry import Registry
 from moqt.session.requests import Request, RequestKind, RequestState
 from moqt.session.scheduler import Lane
-from moqt.session.states import EXCHANGES, Side
+from moqt.session.states import EXCHANGES
 from moqt.wire.drafts import ParameterContext
 from moqt.wire.errors import (
     LocalProtocolError,
@@ -41,18 +41,24 @@ MAX_REASON = 1024
 
 
 class Answers:
-    """Each request and each update gets exactly one answer; anything else raises."""
+    """Each request and each update gets exactly one answer; a second one raises.
+
+    An answer to a request that ended while the application thought about it does nothing: the
+    event that says so is on its way.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._core = registry.core
 
-    def _unanswered(self, request: Request, *kinds: RequestKind) -> RequestStream:
-        self._core.require_open()
+    def _unanswered(self, request: Request, *kinds: RequestKind) -> RequestStream | None:
+        """The stream of a request that may be answered; None when it ended meanwhile."""
         if request.ours or (kinds and request.kind not in kinds):
             raise LocalProtocolError(f"this {request.kind.name} cannot be answered like that")
-        if request.state is not RequestState.PENDING:
-            raise LocalProtocolError(f"request {request.id} was answered or is over")
+        if request.response is not None:
+            raise LocalProtocolError(f"request {request.id} was answered already")
+        if self._core.closed or request.state is RequestState.TERMINATED:
+            return None
         return self._registry.of(request)
 
     def _check(self, parameters: Parameters, context: ParameterContext) -> None:
@@ -72,12 +78,14 @@ class Answers:
         self._check(parameters, row.ok_context)
         if track_properties and request.kind is not RequestKind.TRACK_STATUS:
             raise LocalProtocolError("only TRACK_STATUS is answered with Track Properties")
+        if stream is None:
+            return
         message = RequestOk(parameters, _included(request, track_properties))
         done = row.ends_with_answer or stream.said_last
         stream.send(message, fin=done)
         request.response = message
         request.state = RequestState.TERMINATED if done else RequestState.ESTABLISHED
-        self.refuse_due_updates(stream)
+        self.advance_updates(stream)
         self._registry.settle(stream)
 
     def accept_subscribe(
@@ -103,43 +111,47 @@ class Answers:
             self._registry.scheduler,
             request,
             chosen,
-            track_properties=properties,
+            track_properties=track_properties,
+            told=properties,
             largest=largest,
             default_priority=default_priority,
             on_done=self._registry.publish_done,
         )
+        if stream is None:
+            return sender
         if request.parameters.fill is not None:
             sender.fills_asked[request.id] = request.parameters.fill
         stream.put(message, frame)
         request.response = message
         request.state = RequestState.ESTABLISHED
         self._registry.use_alias(stream, chosen, request.track)
-        self.refuse_due_updates(stream)
+        self.advance_updates(stream)
         return sender
 
     def accept_fetch(self, request: Request, message: FetchOk) -> None:
         """FETCH_OK; FIN follows when the fetch stream is done."""
         stream = self._unanswered(request, RequestKind.FETCH)
+        if stream is None:
+            return
         message = replace(message, track_properties=_included(request, message.track_properties))
         stream.send(message)
         request.response = message
         request.state = RequestState.ESTABLISHED
-        self.refuse_due_updates(stream)
+        self.advance_updates(stream)
         if stream.fetch is not None and stream.fetch.gone:
             self._fetch_closed(stream.fetch)
 
     def open_fetch(self, request: Request, source: FetchSource) -> FetchSender:
         """Start the fetch stream, before or after FETCH_OK."""
         core = self._core
-        core.require_open()
-        stream = self._registry.of(request)
-        if request.ours or request.kind is not RequestKind.FETCH or not stream.live:
+        if request.ours or request.kind is not RequestKind.FETCH:
             raise LocalProtocolError(f"request {request.id} is no FETCH that we serve")
-        if stream.fetch is not None:
+        stream = self._registry.find(request)
+        if stream is not None and stream.fetch is not None:
             raise LocalProtocolError(f"the fetch stream of request {request.id} was opened")
         parameters = request.parameters
         priority = parameters.subscriber_priority
-        stream.fetch = FetchSender(
+        fetch = FetchSender(
             core,
             self._registry.scheduler,
             Lane(DEFAULT_PRIORITY if priority is None else priority),
@@ -152,7 +164,11 @@ class Answers:
             fill_rank=0,
             default_priority=DEFAULT_PRIORITY,
         )
-        return stream.fetch
+        if stream is None or not stream.live or core.closed:
+            fetch.drop(StreamError.CANCELLED)
+        else:
+            stream.fetch = fetch
+        return fetch
 
     def _fetch_closed(self, fetch: FetchSender) -> None:
         request = fetch.request
@@ -172,6 +188,8 @@ class Answers:
     ) -> None:
         """REQUEST_ERROR, then FIN."""
         stream = self._unanswered(request)
+        if stream is None:
+            return
         if redirect is not None:
             if redirect.uri and self._core.is_client:
                 raise LocalProtocolError("a client redirects to no other URI")
@@ -190,26 +208,26 @@ class Answers:
 
     # Updates.
 
-    def _due(self, request: Request, update: RequestUpdate) -> RequestStream:
-        self._core.require_open()
+    def _due(self, request: Request, update: RequestUpdate) -> RequestStream | None:
+        """The stream of a request whose oldest update this is; None when it ended meanwhile."""
+        if self._core.closed or request.state is RequestState.TERMINATED:
+            return None
         stream = self._registry.of(request)
-        if not stream.live:
-            raise LocalProtocolError(f"request {request.id} is over")
         waiting = stream.received_updates
         if not waiting or waiting[0].message.request_id != update.request_id:
             raise LocalProtocolError(
                 f"update {update.request_id} is not the oldest one without an answer"
             )
-        if not request.ours and request.state is RequestState.PENDING:
-            raise LocalProtocolError("the request is answered before its updates")
         return stream
 
     def accept_update(
         self, request: Request, update: RequestUpdate, parameters: Parameters
     ) -> None:
         """REQUEST_OK for the oldest update; its parameters are in force from now on."""
-        stream = self._due(request, update)
         self._check(parameters, ParameterContext.REQUEST_UPDATE_OK)
+        stream = self._due(request, update)
+        if stream is None:
+            return
         sender = request.sender
         if sender is not None and parameters.largest_object is None:
             parameters = replace(parameters, largest_object=sender.reported)
@@ -235,13 +253,15 @@ class Answers:
         priority = changes.subscriber_priority
         if stream.fetch is not None and priority is not None:
             self._registry.scheduler.reprioritise(stream.fetch.lane, priority)
-        self.refuse_due_updates(stream)
+        self.advance_updates(stream)
 
     def refuse_update(
         self, request: Request, update: RequestUpdate, code: int, reason: str
     ) -> None:
         """REQUEST_ERROR for the oldest update, and what must follow it (MOQT-22 §9.5.1)."""
         stream = self._due(request, update)
+        if stream is None:
+            return
         stream.send(RequestError(code, reason=_short(reason)))
         stream.received_updates.popleft()
         if request.sender is not None:
@@ -253,36 +273,40 @@ class Answers:
             self._registry.terminate(stream, StreamError.CANCELLED)
             stream.finish()
             self._registry.settle(stream)
-        self.refuse_due_updates(stream)
+        self.advance_updates(stream)
 
-    def refuse_due_updates(self, stream: RequestStream) -> None:
-        """Answer the updates that the session itself refuses, as far as it is their turn."""
+    def advance_updates(self, stream: RequestStream) -> None:
+        """Hand updates to the application, and answer those that the session itself refuses.
+
+        Both wait until the request is answered; refusals also for the updates before them.
+        """
         request = stream.request
-        while (
-            request is not None
-            and stream.live
-            and (request.ours or request.state is not RequestState.PENDING)
-            and stream.received_updates
-            and (refusal := stream.received_updates[0].refusal) is not None
-        ):
-            update = stream.received_updates[0].message
-            self.refuse_update(request, update, refusal.code, refusal.reason)
+        if request is None or not (stream.live and _takes_updates(request)):
+            return
+        for entry in stream.received_updates:
+            if entry.refusal is None and not entry.shown:
+                entry.shown = True
+                self._core.emit(UpdateReceived(request, entry.message))
+        if stream.received_updates:
+            update, refusal = stream.received_updates[0].message, stream.received_updates[0].refusal
+            if refusal is not None:
+                self.refuse_update(request, update, refusal.code, refusal.reason)
 
     # What else a responder or publisher says.
 
-    def _responding(self, request: Request, kind: RequestKind) -> RequestStream:
-        self._core.require_open()
-        if (
-            request.ours
-            or request.kind is not kind
-            or (request.state is not RequestState.ESTABLISHED)
-        ):
+    def _responding(self, request: Request, kind: RequestKind) -> RequestStream | None:
+        """The stream of a request that we accepted; None when it ended meanwhile."""
+        if request.ours or request.kind is not kind or request.state is RequestState.PENDING:
             raise LocalProtocolError(f"request {request.id} is no {kind.name} that we accepted")
+        if self._core.closed or request.state is RequestState.TERMINATED:
+            return None
         return self._registry.of(request)
 
     def namespace(self, request: Request, namespace: TrackNamespace) -> None:
         """NAMESPACE."""
         stream = self._responding(request, RequestKind.SUBSCRIBE_NAMESPACE)
+        if stream is None:
+            return
         if namespace in stream.announced:
             raise LocalProtocolError("this namespace was announced already")
         stream.send(Namespace(_suffix(request, namespace)))
@@ -291,6 +315,8 @@ class Answers:
     def namespace_done(self, request: Request, namespace: TrackNamespace) -> None:
         """NAMESPACE_DONE."""
         stream = self._responding(request, RequestKind.SUBSCRIBE_NAMESPACE)
+        if stream is None:
+            return
         if namespace not in stream.announced:
             raise LocalProtocolError("this namespace was not announced")
         stream.send(NamespaceDone(_suffix(request, namespace)))
@@ -299,16 +325,17 @@ class Answers:
     def publish_skipped(self, request: Request, track: FullTrackName) -> None:
         """PUBLISH_SKIPPED."""
         stream = self._responding(request, RequestKind.SUBSCRIBE_TRACKS)
-        stream.send(PublishSkipped(_suffix(request, track.namespace), track.name))
+        if stream is not None:
+            stream.send(PublishSkipped(_suffix(request, track.namespace), track.name))
 
     def state_notify(self, request: Request, parameters: Parameters) -> None:
         """PUBLISH_STATE_NOTIFY, with LARGEST_OBJECT if anything was published."""
-        self._core.require_open()
-        stream = self._registry.of(request)
         sender = request.sender
-        early = stream.our_side is Side.RESPONDER and request.state is RequestState.PENDING
-        if sender is None or not stream.live or early:
+        if sender is None:
             raise LocalProtocolError(f"we do not publish for request {request.id}")
+        if self._core.closed or request.state is RequestState.TERMINATED:
+            return
+        stream = self._registry.of(request)
         if parameters.largest_object is None:
             parameters = replace(parameters, largest_object=sender.reported)
         stream.send(PublishStateNotify(parameters))
@@ -318,6 +345,10 @@ class Answers:
             parameters.largest_object,
             refilter=parameters.location_filter is not None,
         )
+
+
+def _takes_updates(request: Request) -> bool:
+    return request.ours or request.state is not RequestState.PENDING
 
 
 def _included(request: Request, track_properties: bytes) -> bytes:

@@ -34,6 +34,8 @@ class ReceivedUpdate:
 
     message: RequestUpdate
     refusal: RequestRefused | None = None
+    shown: bool = False
+    """Whether the application knows of it."""
 
 
 @dataclass(eq=False, slots=True)

@@ -16,7 +16,6 @@ from moqt.session.events import (
     RequestReceived,
     StateNotified,
     TrackSkipped,
-    UpdateReceived,
 )
 from moqt.session.exchange import ReceivedUpdate, RequestStream
 from moqt.session.parameters import updated
@@ -60,7 +59,8 @@ Refuse: TypeAlias = Callable[[RequestStream, RequestRefused], None]
 class Incoming:
     """Reads request streams.
 
-    `refuse` and `refuse_update` answer what the session refuses without asking the application.
+    `refuse` answers a request that the application need not see; `advance_updates` looks at what
+    can be done about the updates of a stream.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Incoming:
         registry: Registry,
         responses: Responses,
         refuse: Refuse,
-        refuse_due_updates: Callable[[RequestStream], None],
+        advance_updates: Callable[[RequestStream], None],
     ) -> None:
         self._registry = registry
         self._responses = responses
         self._core = registry.core
         self._refuse = refuse
-        self._refuse_due_updates = refuse_due_updates
+        self._advance_updates = advance_updates
         self._before_setup: list[RequestStream] = []
 
     def data(self, stream_id: int, data: bytes | memoryview, fin: bool) -> None:
@@ -276,9 +276,7 @@ class Incoming:
                 self._check_overlap(stream, request, parameters.track_namespace_prefix)
         except RequestRefused as refusal:
             entry.refusal = refusal
-            self._refuse_due_updates(stream)
-            return
-        core.emit(UpdateReceived(request, entry.message))
+        self._advance_updates(stream)
 
     def _goaway(self, stream: RequestStream, request: Request, message: Goaway) -> None:
         if stream.goaway_received:

@@ -76,6 +76,7 @@ class Outgoing:
             request,
             alias,
             track_properties=track_properties,
+            told=track_properties,
             largest=parameters.largest_object,
             default_priority=default_priority,
             on_done=self._registry.publish_done,
@@ -130,14 +131,10 @@ class Outgoing:
             return
         current = updated(request.parameters, parameters)
         order = fill.group_order or current.group_order
-        if order is None and stream.subscription is not None:
-            order = integer_property(
-                stream.subscription.track_properties, PropertyType.DEFAULT_PUBLISHER_GROUP_ORDER, 1
-            )
         self._registry.receiver.targets[request_id] = FetchTarget(
             request,
             Via.FILL,
-            order != DESCENDING,
+            None if order is None else order != DESCENDING,
             known_start(fill if fill.location_filter is not None else current),
             stream.subscription,
         )
@@ -194,8 +191,8 @@ class Outgoing:
 
     def cancel(self, request: Request, code: int) -> None:
         """Cancel a request of either side; nothing more of it is sent or received."""
-        stream = self._registry.of(request)
-        if not stream.live and (stream.subscription is None or stream.subscription.ended):
+        stream = self._registry.find(request)
+        if stream is None or not (stream.live or self._registry.delivers(stream)):
             return
         self._registry.terminate(stream, code)
         stream.abort(code)

@@ -23,7 +23,7 @@ class SubgroupOutlet(Outlet):
     """One subgroup stream of a subscription.
 
     Octets wait here as the application's own buffers; the stream is opened when its first octet
-    may go. `last` is the ID of the last Object taken.
+    may go. `last` is the ID of the last Object taken; `holed`: one behind it was left out.
     """
 
     __slots__ = (
@@ -38,6 +38,7 @@ class SubgroupOutlet(Outlet):
         "backlog",
         "ending",
         "header",
+        "holed",
         "last",
         "object_timeout",
         "priority",
@@ -62,6 +63,7 @@ class SubgroupOutlet(Outlet):
         self.subgroup_timeout = subgroup_timeout
         self.backlog = 0
         self.ending = False
+        self.holed = False
         self._unfinished = False
         self._started = False
         self.last = -1
@@ -266,8 +268,13 @@ class DatagramOutlet(Outlet):
         """Whether datagrams wait."""
         return bool(self._queue)
 
+    @property
+    def needs_stream(self) -> bool:
+        """Datagrams need none."""
+        return False
+
     def open(self) -> bool:
-        """Datagrams need no stream."""
+        """There is nothing to open."""
         return True
 
     def room(self) -> int:

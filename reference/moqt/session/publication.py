@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from moqt.session.backlog import BacklogWatch
 from moqt.session.core import Core
@@ -39,17 +40,14 @@ _RESET_WITH = {
 """The stream code that goes with the others; CANCELLED if none is here."""
 
 
-class OnDone(Protocol):
-    """Called when all streams are closed: sends PUBLISH_DONE."""
-
-    def __call__(self, request: Request, code: int, reason: str, streams: int) -> None:
-        """See the class."""
+OnDone: TypeAlias = Callable[[Request, int, str, int], None]
+"""Called with code, reason and stream count when all streams are closed."""
 
 
 class SubscriptionSender:
     """Sends the Objects of one Track to one subscription.
 
-    `alias` and `track_properties` are what the subscriber was told. `largest` is the Largest
+    `alias` is what the subscriber was told. `largest` is the Largest
     Object reported in SUBSCRIBE_OK, PUBLISH or a resuming update: fills end there. `backlog`
     counts queued octets of Objects, without fills; `streams_opened` what PUBLISH_DONE reports:
     streams whose header went out.
@@ -64,10 +62,12 @@ class SubscriptionSender:
         alias: int,
         *,
         track_properties: bytes,
+        told: bytes,
         largest: Location | None,
         default_priority: int,
         on_done: OnDone,
     ) -> None:
+        """`told`: the Track Properties that the subscriber was sent, maybe none."""
         self.core = core
         self.scheduler = scheduler
         self.request = request
@@ -79,7 +79,7 @@ class SubscriptionSender:
         self.lane = Lane(DEFAULT_PRIORITY)
         self._default_priority = default_priority
         self._known_priority = integer_property(
-            track_properties, PropertyType.DEFAULT_PUBLISHER_PRIORITY, DEFAULT_PRIORITY
+            told, PropertyType.DEFAULT_PUBLISHER_PRIORITY, DEFAULT_PRIORITY
         )
         self._highest = largest
         self._on_done = on_done
@@ -178,6 +178,8 @@ class SubscriptionSender:
         if self._highest is None or item.location > self._highest:
             self._highest = item.location
         if self.finished or not self._wants(item):
+            if not self._forward and item.subgroup is not None:
+                self._missed(item.location.group, item.subgroup)
             return False
         if item.subgroup is None:
             timeout = self._timeouts(item)
@@ -229,6 +231,12 @@ class SubscriptionSender:
         self._subgroups[key] = SubgroupOutlet(self, item, header, *self._timeouts(item))
         return True
 
+    def _missed(self, group: int, subgroup: int) -> None:
+        """A paused subscription lacks an Object: FIN must not say that its subgroup is whole."""
+        outlet = self._subgroups.get((group, subgroup))
+        if outlet is not None:
+            outlet.holed = True
+
     def _end_unfinished(self, outlet: SubgroupOutlet) -> None:
         del self._subgroups[outlet.key]
         self._draining.add(outlet)
@@ -253,7 +261,10 @@ class SubscriptionSender:
 
     def end_subgroup(self, group: int, subgroup: int) -> None:
         """All Objects of the subgroup were offered: FIN follows the last one."""
-        if outlet := self._subgroups.get((group, subgroup)):
+        outlet = self._subgroups.get((group, subgroup))
+        if outlet is not None and outlet.holed:
+            self._end_unfinished(outlet)
+        elif outlet is not None:
             outlet.end()
         self._shut.discard((group, subgroup))
 
@@ -268,9 +279,8 @@ class SubscriptionSender:
         """Serve the fill that the message with this Request ID asked for, up to `largest`.
 
         For a range that is not empty, on a subscription that is not paused (MOQT-22 §3.4.1).
+        After the subscription's end the sender is gone at once.
         """
-        if self.finished:
-            raise LocalProtocolError("no fill can open after the subscription's end")
         if request_id in self._fills:
             raise LocalProtocolError(f"the fill of request {request_id} is open already")
         asked = self.fills_asked.pop(request_id, NO_PARAMETERS)
@@ -292,7 +302,10 @@ class SubscriptionSender:
             fill_rank=int(order != self._order),
             default_priority=self._default_priority,
         )
-        self._fills[request_id] = sender
+        if self.finished:
+            sender.drop(StreamError.CANCELLED)
+        else:
+            self._fills[request_id] = sender
         return sender
 
     def fill_failed(self, request_id: int, code: int) -> None:

@@ -49,7 +49,8 @@ class Receiver:
         self.targets: dict[int, FetchTarget] = {}
         """Fetch streams that may come, by Request ID."""
         self._streams: dict[int, DataStream] = {}
-        self._before_setup: list[DataStream] = []
+        self._postponed: list[DataStream] = []
+        """Streams that wait for SETUP or for the answer to their subscription."""
         self._waiting: defaultdict[int, list[DataStream]] = defaultdict(list)
         self._early_datagrams: defaultdict[int, list[ObjectDatagram]] = defaultdict(list)
         self._held = 0
@@ -99,7 +100,7 @@ class Receiver:
         octets = bytes(head[stream.body :])
         stream.head = bytearray()
         if self._core.peer_setup is None:
-            self._before_setup.append(stream)
+            self._postponed.append(stream)
             stream.waiting = True
             self._hold(stream, octets, fin)
         elif self._route(stream, key):
@@ -127,6 +128,13 @@ class Receiver:
                 return False
             if target.stream_id is not None:
                 raise RemoteProtocolError(f"a second fetch stream came for request {key}")
+            if target.ascending is None:
+                subscription = target.subscription
+                if subscription is not None and subscription.binding is None:
+                    stream.waiting = True
+                    self._postponed.append(stream)
+                    return False
+                target.ascending = subscription is None or subscription.ascending
             stream.reader = FetchReader(self._core, stream.id, target, key)
         if self._paused and self._paused.issuperset(stream.reader.requests):
             stream.paused = True
@@ -209,7 +217,10 @@ class Receiver:
 
     def setup_received(self) -> None:
         """The peer's SETUP came: what it sent before can be read."""
-        streams, self._before_setup = self._before_setup, []
+        self._release_postponed()
+
+    def _release_postponed(self) -> None:
+        streams, self._postponed = self._postponed, []
         for stream in streams:
             self._release(stream)
 
@@ -219,6 +230,7 @@ class Receiver:
         datagrams = self._early_datagrams.pop(binding.alias, ())
         for stream in streams:
             self._release(stream)
+        self._release_postponed()
         self._held -= _cost([one.payload for one in datagrams])
         for datagram in datagrams:
             self._deliver_datagram(datagram, binding)
@@ -296,6 +308,7 @@ class Receiver:
         self._paused.discard(request)
         for request_id in [id_ for id_, one in self.targets.items() if one.request is request]:
             del self.targets[request_id]
+        self._release_postponed()
         for stream in tuple(self._streams.values()):
             reader = stream.reader
             if reader is not None and request in reader.requests and reader.leave(request):

@@ -81,6 +81,10 @@ class Registry:
             raise LocalProtocolError(f"request {request.id} is over")
         return stream
 
+    def find(self, request: Request) -> RequestStream | None:
+        """The stream of a request, unless that is forgotten."""
+        return self._of.get(request)
+
     def set_paused(self, request: Request, paused: bool) -> None:
         """Whether the application holds the request's data back: no time runs against it then."""
         stream = self._of.get(request)
@@ -99,7 +103,7 @@ class Registry:
             if stream.request is not None
             and stream.request.track == track
             and (
-                self._delivers(stream)
+                self.delivers(stream)
                 or (stream.ours and stream.live and stream.request.kind is RequestKind.FETCH)
             )
         ]
@@ -117,11 +121,12 @@ class Registry:
         stream.be_patient(False)
         if stream.stream_id is not None:
             self.by_stream.pop(stream.stream_id, None)
-        if stream.request is not None and not stream.live and not self._delivers(stream):
+        if stream.request is not None and not stream.live and not self.delivers(stream):
             self._of.pop(stream.request, None)
 
     @staticmethod
-    def _delivers(stream: RequestStream) -> bool:
+    def delivers(stream: RequestStream) -> bool:
+        """Whether a subscription may still bring Objects to us."""
         return stream.subscription is not None and not stream.subscription.ended
 
     # Ends.
@@ -155,8 +160,6 @@ class Registry:
         """The peer ended the stream too early, by FIN (`code` None) or by cancelling."""
         request = stream.request
         if request is None or not stream.live:
-            if request is not None and self._delivers(stream) and code is not None:
-                return
             stream.abort(StreamError.CANCELLED if code is None else code)
             return
         pending = request.state is RequestState.PENDING

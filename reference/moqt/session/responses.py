@@ -107,7 +107,8 @@ class Responses:
                 f"FETCH_OK ends at {tuple(message.end)}, before the start {tuple(start)}"
             )
         self._establish(request, message)
-        if target is None or target.ended:
+        if target is None:
+            # The fetch stream ended before.
             request.state = RequestState.TERMINATED
 
     def _unacceptable(self, stream: RequestStream, request: Request, properties: bytes) -> bool:

@@ -6,7 +6,8 @@ Subscriber Priority, then Publisher Priority of the lane's first outlet, then fa
 that sent fewest octets. Within a lane the outlet's own `urgency` decides.
 
 Both levels are heaps whose stale entries are skipped when they come up, so a decision costs the
-logarithm of what waits, whatever the size of the Objects.
+logarithm of what waits, whatever the size of the Objects. Outlets that wait for stream credit are
+kept apart: however many they are, they cost nothing while there is none.
 """
 
 from __future__ import annotations
@@ -25,15 +26,19 @@ Urgency: TypeAlias = tuple[int, int, int, int, int]
 """Publisher Priority, then the place inside the request; lower goes first."""
 
 
-class Lane:
-    """The outlets of one request."""
+_Place: TypeAlias = "tuple[Urgency, int, Outlet]"
 
-    __slots__ = ("entry", "key", "outlets", "priority", "turn")
+
+class Lane:
+    """The outlets of one request: those that can write, and those that need a stream first."""
+
+    __slots__ = ("entry", "key", "open", "priority", "turn", "unopened")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
         self.turn = 0
-        self.outlets: list[tuple[Urgency, int, Outlet]] = []
+        self.open: list[_Place] = []
+        self.unopened: list[_Place] = []
         self.key: tuple[int, int] | None = None
         self.entry = -1
 
@@ -60,9 +65,14 @@ class Outlet(ABC):
     def has_work(self) -> bool:
         """Whether there is something to write now, be it only FIN."""
 
+    @property
+    def needs_stream(self) -> bool:
+        """Whether it cannot write before `open`."""
+        return self.stream_id is None
+
     @abstractmethod
     def open(self) -> bool:
-        """Get what is needed to write; False while the peer grants no stream."""
+        """Open its stream; False while the peer grants none."""
 
     def room(self) -> int:
         """Octets that it may write now."""
@@ -84,16 +94,17 @@ class Scheduler:
     def __init__(self) -> None:
         self._lanes: list[tuple[int, int, int, int, Lane]] = []
         self._parked: list[Outlet] = []
+        self._without_credit: set[Lane] = set()
+        self._credit = True
         self._numbers = count()
         self._virtual = 0
 
     def ready(self, outlet: Outlet) -> None:
         """`outlet` has work; no effect when that is known."""
-        if outlet.entry >= 0 or outlet.gone:
-            return
-        outlet.entry = number = next(self._numbers)
-        heappush(outlet.lane.outlets, (outlet.urgency, number, outlet))
-        self._enter(outlet.lane)
+        if outlet.entry < 0 and not outlet.gone:
+            outlet.entry = next(self._numbers)
+            self._place(outlet)
+            self._enter(outlet.lane)
 
     def withdraw(self, outlet: Outlet) -> None:
         """`outlet` ended: it is never asked again."""
@@ -107,56 +118,78 @@ class Scheduler:
 
     def pump(self) -> None:
         """Write while there are room and work, the most urgent first."""
+        self._credit = True
         parked, self._parked = self._parked, []
         for outlet in parked:
             if outlet.entry >= 0:
-                outlet.entry = -1
-                self.ready(outlet)
+                self._place(outlet)
+                self._enter(outlet.lane)
+        waiting, self._without_credit = self._without_credit, set()
+        for lane in waiting:
+            self._enter(lane)
         lanes = self._lanes
-        while lanes:
+        exhausted = False
+        while lanes and not exhausted:
             _, _, turn, number, lane = heappop(lanes)
             if number != lane.entry:
                 continue
             lane.key = None
-            first = self._take(lane)
-            if first is not None:
+            heap = self._first(lane)
+            if heap is not None:
                 self._virtual = max(self._virtual, turn)
-                self._serve(first)
+                exhausted = not self._serve(heappop(heap)[2])
             self._enter(lane)
 
-    def _take(self, lane: Lane) -> Outlet | None:
-        while lane.outlets:
-            _, number, outlet = heappop(lane.outlets)
-            if number == outlet.entry:
-                return outlet
-        return None
-
-    def _serve(self, outlet: Outlet) -> None:
+    def _serve(self, outlet: Outlet) -> bool:
+        """Let it write; False when the connection has no room at all."""
         if not outlet.has_work:
             outlet.entry = -1
-            return
-        if not outlet.open():
+            return True
+        fresh = outlet.needs_stream
+        if fresh and not outlet.open():
+            self._credit = False
+            self._place(outlet)
+            return True
+        room = outlet.room()
+        if fresh and room <= 0:
+            # A new stream has room of its own: it is the connection that has none.
             self._parked.append(outlet)
-            return
-        outlet.lane.turn += max(outlet.write(min(outlet.room(), QUANTUM)), 1)
+            return False
+        outlet.lane.turn += max(outlet.write(min(room, QUANTUM)), 1)
         if outlet.gone:
-            return
-        if outlet.has_work and outlet.room() <= 0:
+            return True
+        if not outlet.has_work:
+            outlet.entry = -1
+        elif outlet.room() <= 0:
             self._parked.append(outlet)
-            return
-        outlet.entry = -1
-        if outlet.has_work:
-            self.ready(outlet)
+        else:
+            self._place(outlet)
+        return True
+
+    def _place(self, outlet: Outlet) -> None:
+        lane = outlet.lane
+        heap = lane.unopened if outlet.needs_stream else lane.open
+        heappush(heap, (outlet.urgency, outlet.entry, outlet))
+
+    def _first(self, lane: Lane) -> list[_Place] | None:
+        """The heap with the lane's most urgent outlet that may write now."""
+        best: list[_Place] | None = None
+        for heap in (lane.open, lane.unopened):
+            while heap and heap[0][1] != heap[0][2].entry:
+                heappop(heap)
+            if heap and (heap is lane.open or self._credit) and (not best or heap[0] < best[0]):
+                best = heap
+        if lane.unopened and not self._credit:
+            self._without_credit.add(lane)
+        return best
 
     def _enter(self, lane: Lane) -> None:
         """Put the lane where its first outlet belongs."""
-        outlets = lane.outlets
-        while outlets and outlets[0][1] != outlets[0][2].entry:
-            heappop(outlets)
-        if not outlets:
+        heap = self._first(lane)
+        if heap is None:
             lane.entry, lane.key = -1, None
             return
-        key = (lane.priority, outlets[0][0][0])
+        key = (lane.priority, heap[0][0][0])
         if key != lane.key:
             lane.key = key
             lane.turn = max(lane.turn, self._virtual)

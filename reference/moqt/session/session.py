@@ -68,7 +68,7 @@ class Session:
             self._registry,
             Responses(self._registry),
             self._answers.refuse_at_once,
-            self._answers.refuse_due_updates,
+            self._answers.advance_updates,
         )
 
     @property
@@ -344,10 +344,11 @@ class Session:
 
     def fetch_stream_over(self, request_id: int, target: FetchTarget) -> None:
         """A fetch or fill stream ended."""
-        if target.subscription is not None:
-            self._receiver.targets.pop(request_id, None)
-        elif target.request.state is RequestState.ESTABLISHED:
-            target.request.state = RequestState.TERMINATED
+        self._receiver.targets.pop(request_id, None)
+        request = target.request
+        if target.subscription is None and request.state is RequestState.ESTABLISHED:
+            request.state = RequestState.TERMINATED
+            self._registry.settle(self._registry.of(request))
 
     def known_start(self, request: Request) -> Location | None:
         """Where the range of our FETCH starts, if that does not depend on the publisher."""

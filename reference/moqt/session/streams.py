@@ -37,17 +37,16 @@ Breach: TypeAlias = str | None
 class FetchTarget:
     """What a fetch stream with some Request ID is for.
 
-    `start`: first Location of the range, None when only the publisher knows it. `subscription` is
-    that of a fill.
+    `ascending` None: the Track's own order, which SUBSCRIBE_OK tells. `start`: first Location of
+    the range, None when only the publisher knows it. `subscription` is that of a fill.
     """
 
     request: Request
     via: Via
-    ascending: bool
+    ascending: bool | None
     start: Location | None = None
     subscription: Subscription | None = None
     stream_id: int | None = None
-    ended: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -207,7 +206,7 @@ class FetchReader:
         self._stream_id = stream_id
         self._target = target
         self._decoder = FetchDecoder(
-            core.draft, target.ascending, max_object_size=core.config.max_object_size
+            core.draft, target.ascending is not False, max_object_size=core.config.max_object_size
         )
         self._info = StreamInfo(target.via, stream_id, request_id)
         self._previous: Location | None = None
@@ -270,7 +269,6 @@ class FetchReader:
     def ended(self, code: int | None) -> None:
         """FIN, or a reset with `code`."""
         target = self._target
-        target.ended = True
         self._core.emit(StreamEnded(target.request, self._info, code))
         if target.subscription is not None:
             target.subscription.stream_ended(self._stream_id)

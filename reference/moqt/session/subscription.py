@@ -82,6 +82,14 @@ class Subscription:
         ids.add(item.location.object, item.location.object)
         return True
 
+    @property
+    def ascending(self) -> bool:
+        """The Group Order in force; the Track's own one where the request names none."""
+        order = self.request.parameters.group_order or integer_property(
+            self.track_properties, PropertyType.DEFAULT_PUBLISHER_GROUP_ORDER, 1
+        )
+        return order == 1
+
     # Streams and the end.
 
     def stream_opened(self, stream_id: int) -> None:
