@@ -58,7 +58,7 @@ def test_whole_group_cold_then_warm() -> None:
 
 def test_end_is_not_clamped_to_the_cache() -> None:
     """Field case 4: after a FETCH of Groups 0 and 1 another one of 0 to 3 gets four Groups."""
-    world, origin, peer = served()
+    world, _, peer = served()
     world.fetch(peer, (0, 0), (1, LAST))
     request = world.fetch(peer, (0, 0), (3, LAST))
     assert peer.objects(request) == locations(range(4))
@@ -69,7 +69,7 @@ def test_end_is_not_clamped_to_the_cache() -> None:
 
 def test_open_ended_fetch() -> None:
     """Without an end the FETCH reaches Largest, cold and then warm."""
-    world, origin, peer = served()
+    world, _, peer = served()
     for request in (world.fetch(peer), world.fetch(peer)):
         assert peer.objects(request) == locations(range(4))
         answer = peer.ok(request)
@@ -255,7 +255,7 @@ def test_relative_fetch_without_subscription() -> None:
 
 def test_range_filters_are_applied_to_what_is_fetched_whole() -> None:
     """R131: the relay fetches unfiltered and filters what it sends."""
-    world, origin, peer = served()
+    world, _, peer = served()
     only_first = RangeFilter(RangeFilterType.OBJECT_ID, set_id=0, ranges=((0, 0),))
     request = world.fetch(peer, range_filters=(only_first,))
     assert peer.objects(request) == [(0, 0), (1, 0), (2, 0), (3, 0)]
@@ -351,7 +351,11 @@ def test_malformed_track_in_a_fetch() -> None:
 
     class Source:
         def __init__(self) -> None:
-            self.items = [make(0, 0), make(0, 1, b"second"), FetchState.END]
+            self.items: list[Object | FetchState] = [
+                make(0, 0),
+                make(0, 1, b"second"),
+                FetchState.END,
+            ]
 
         def next_item(self) -> Object | FetchState:
             return self.items.pop(0)

@@ -188,7 +188,9 @@ def test_status_objects_end_group_and_track() -> None:
 def test_fetch_limit_refuses_at_once() -> None:
     """R230: with two FETCHes allowed, three of five are refused at once with a Retry Interval."""
     direct = Direct(max_fetches_per_session=2)
-    fill(direct.track(), range(40), 200)
+    track = direct.track(1)
+    for number in range(40):
+        track.publish(make(1, number, bytes(100_000)))
     requests = [direct.peer.session.fetch(TRACK) for _ in range(5)]
     direct.settle()
     refused = [error for request in requests if (error := direct.peer.error(request))]

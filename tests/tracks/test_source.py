@@ -22,7 +22,7 @@ def drain(source: StoreSource) -> list[tuple[int, int] | RangeMarker | FetchStat
     items: list[tuple[int, int] | RangeMarker | FetchState | FetchFailed] = []
     while True:
         item: FetchItem = source.next_item()
-        items.append(tuple(item.location) if isinstance(item, Object) else item)
+        items.append((*item.location,) if isinstance(item, Object) else item)
         if isinstance(item, FetchState | FetchFailed):
             return items
 

@@ -24,9 +24,6 @@ class Handler(Protocol):
     def handle(self, event: Event) -> None:
         """One event of the request."""
 
-    def session_closed(self) -> None:
-        """The request's session is gone."""
-
 
 @dataclass(frozen=True)
 class RelayContext:
@@ -34,8 +31,8 @@ class RelayContext:
 
     `now` gives the time in seconds. `publishers(namespace, asking)` lists the sessions to ask for
     a namespace on behalf of the session `asking`. `tokens(session)` are the relay's own tokens
-    for requests on that session. `established(track)` is called when a Track got its first
-    publisher, `idle(track)` when it may be forgotten.
+    for requests on that session. `established(track, first)` is called when a publisher accepted,
+    `first` if there was none before, `idle(track)` when the Track may be forgotten.
     """
 
     config: RelayConfig
@@ -44,5 +41,5 @@ class RelayContext:
     now: Callable[[], float]
     publishers: Callable[[TrackNamespace, Session | None], list[Session]]
     tokens: Callable[[Session], tuple[Token, ...]]
-    established: Callable[[RelayTrack], None]
+    established: Callable[[RelayTrack, bool], None]
     idle: Callable[[RelayTrack], None]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from moqt.relay.gapfetch import GapFetch
+from moqt.relay.status import StatusRequest
 from moqt.session import FetchSender, Request, Session
 from moqt.session.events import (
     Event,
-    RequestAccepted,
     RequestCancelled,
-    RequestFailed,
     StreamStopped,
     UpdateReceived,
 )
 from moqt.session.timers import Timer
 from moqt.tracks import Known
-from moqt.tracks.answering import accept_update, alive, answerable, ask, refuse
+from moqt.tracks.answering import accept_update, alive, answerable, refuse
 from moqt.tracks.intervals import LAST_ID, LAST_KEY, key_of, location_of
 from moqt.tracks.serving import DESCENDING, fetch_source
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
 from moqt.wire.filters import LocationFilterType, fetch_range, resolve
-from moqt.wire.messages import FetchOk, Parameters, RequestError, RequestOk
+from moqt.wire.messages import FetchOk, RequestError, RequestOk
 from moqt.wire.names import Location
 
 if TYPE_CHECKING:
@@ -112,6 +110,7 @@ class DownstreamFetch(Reader):
         self._over = False
         self._start = self._end = Location(0, 0)
         self._head: GapFetch | None = None
+        self._status: StatusRequest | None = None
         track.fetches.add(self)
 
     @property
@@ -122,12 +121,19 @@ class DownstreamFetch(Reader):
 
     def begin(self) -> None:
         """Serve, or wait for a publisher. Raises RequestRefused."""
+        try:
+            self._begin()
+        except RequestRefused:
+            self._close()
+            raise
+
+    def _begin(self) -> None:
         track = self.track
         location_filter = self.request.parameters.location_filter
         if track.established:
             self._open(*fetch_range(location_filter, track.store.largest))
         elif location_filter is not None and location_filter.type in _RELATIVE:
-            self._ask_status(frozenset())
+            self._ask_status()
         else:
             self._begin_unbounded()
 
@@ -198,29 +204,25 @@ class DownstreamFetch(Reader):
             raise RequestRefused("no publisher of this track", RequestErrorCode.DOES_NOT_EXIST)
         self._open(self._start, min(self._end, top))
 
-    def _ask_status(self, tried: frozenset[Session]) -> None:
+    def _ask_status(self) -> None:
         """A relative start needs Largest: ask for it."""
-        if not (self.may_wait and StatusRequest(self, tried).ask()):
-            raise RequestRefused("no publisher of this track", RequestErrorCode.DOES_NOT_EXIST)
+        if not self.may_wait:
+            raise RequestRefused("no publisher told Largest yet", RequestErrorCode.TIMEOUT, 1)
+        self._status = StatusRequest(self.track, self._status_answered, self._status_failed)
+        self._status.ask()
 
-    def status_answered(self, status: StatusRequest, response: RequestOk | RequestError) -> None:
-        """The answer to TRACK_STATUS."""
-        if self._over:
-            return
+    def _status_answered(self, session: Session, answer: RequestOk) -> None:
+        largest = answer.parameters.largest_object
+        self.track.learn_properties(answer.track_properties)
+        if largest is not None:
+            self.track.gaps.know_end(session, largest)
         try:
-            if isinstance(response, RequestError):
-                try:
-                    self._ask_status(status.tried)
-                except RequestRefused:
-                    self._refuse(response.code, response.reason, response.retry_interval)
-                return
-            largest = response.parameters.largest_object
-            self.track.learn_properties(response.track_properties)
-            if largest is not None and status.session is not None:
-                self.track.gaps.know_end(status.session, largest)
             self._open(*fetch_range(self.request.parameters.location_filter, largest))
         except RequestRefused as refusal:
             self._refuse(refusal.code, refusal.reason)
+
+    def _status_failed(self, error: RequestError) -> None:
+        self._refuse(error.code, error.reason, error.retry_interval)
 
     # Reading
 
@@ -327,6 +329,8 @@ class DownstreamFetch(Reader):
     def _close(self) -> None:
         self._over = True
         self._leave_head()
+        if self._status is not None:
+            self._status.stop()
         if self.source is not None:
             self.source.close()
         else:
@@ -342,45 +346,6 @@ class DownstreamFetch(Reader):
         head, self._head = self._head, None
         if head is not None and not head.readers:
             head.abandon(StreamError.CANCELLED)
-
-
-class StatusRequest:
-    """Context of a TRACK_STATUS that we send for a FETCH."""
-
-    def __init__(self, fetch: DownstreamFetch, tried: frozenset[Session]) -> None:
-        self.fetch = fetch
-        self.tried = tried
-        self.session: Session | None = None
-
-    def ask(self) -> bool:
-        """Ask the first publisher that was not tried; False if there is none."""
-        track = self.fetch.track
-        for session in track.gaps.publishers(self.tried):
-            parameters = Parameters(authorization_tokens=track.context.tokens(session))
-            request = ask(partial(session.track_status, track.name, parameters))
-            if request is not None:
-                request.context = self
-                self.session = session
-                self.tried |= {session}
-                return True
-        return False
-
-    def handle(self, event: Event) -> None:
-        """The answer, or its absence."""
-        match event:
-            case RequestAccepted(response=RequestOk() as response):
-                self.fetch.status_answered(self, response)
-            case RequestFailed(error=error) if error is not None:
-                self.fetch.status_answered(self, error)
-            case RequestFailed() | RequestCancelled():
-                self.session_closed()
-            case _:
-                pass
-
-    def session_closed(self) -> None:
-        """The publisher is gone."""
-        gone = RequestError(RequestErrorCode.INTERNAL_ERROR, 0, "the publisher is gone")
-        self.fetch.status_answered(self, gone)
 
 
 def _one_further(end: Location) -> Location:

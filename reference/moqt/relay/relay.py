@@ -10,7 +10,7 @@ from moqt.relay.context import RelayContext
 from moqt.relay.limits import SessionLimits
 from moqt.relay.readers import DownstreamFetch
 from moqt.relay.routes import Routes
-from moqt.relay.status import StatusForward
+from moqt.relay.status import forward_status
 from moqt.relay.track import RelayTrack
 from moqt.relay.uplinks import Uplinks
 from moqt.session import Request, RequestKind, Session
@@ -33,12 +33,10 @@ from moqt.tracks.answering import (
     refuse_with,
 )
 from moqt.tracks.discovery import Discovery
-from moqt.wire.errors import LocalProtocolError, RequestErrorCode, RequestRefused
-from moqt.wire.messages import Parameters, Publish, RequestError
+from moqt.wire.errors import LocalProtocolError, RequestRefused
+from moqt.wire.messages import Parameters, Publish
 from moqt.wire.names import FullTrackName, TrackNamespace, is_prefix
 from moqt.wire.tokens import Token
-
-NO_PUBLISHER = RequestError(RequestErrorCode.DOES_NOT_EXIST, 0, "no publisher of this track")
 
 
 class Relay:
@@ -174,7 +172,7 @@ class Relay:
             if answerable(request):
                 request.session.accept(request, largest, track.properties or b"")
         else:
-            StatusForward(track, request).ask(NO_PUBLISHER)
+            forward_status(track, request)
 
     def _publish(self, request: Request) -> None:
         message = request.message
@@ -216,9 +214,11 @@ class Relay:
             if track.wanted() and is_prefix(namespace, track.name.namespace):
                 track.find_publishers(forward=track.wants_forward())
 
-    def _established(self, track: RelayTrack) -> None:
+    def _established(self, track: RelayTrack, first: bool) -> None:
         """A Track has a publisher: tell who asked for Tracks, and leave sessions that end."""
-        self._offer_track(track, self._discovery.wants_track(track.name, track.properties or b""))
+        if first:
+            wanted = self._discovery.wants_track(track.name, track.properties or b"")
+            self._offer_track(track, wanted)
         for session in tuple(self._uplinks.leaving):
             track.leave(session)
             self._uplinks.close_if_idle(
@@ -304,9 +304,6 @@ class Announcement:
             case _:
                 pass
 
-    def session_closed(self) -> None:
-        """The relay withdraws all announcements of a session by itself."""
-
 
 class PrefixInterest:
     """Context of a peer's SUBSCRIBE_NAMESPACE or SUBSCRIBE_TRACKS."""
@@ -324,6 +321,3 @@ class PrefixInterest:
                 self._relay.prefix_update(event)
             case _:
                 pass
-
-    def session_closed(self) -> None:
-        """The relay forgets all interests of a session by itself."""

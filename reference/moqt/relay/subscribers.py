@@ -135,7 +135,8 @@ class Subscribers:
 
     def offer(self, item: Object, *, first: bool, end_of_group: bool, adjacent: bool) -> None:
         """Hand an Object to every subscription; hold the publishers if all are behind."""
-        high_water = self._track.context.config.high_water
+        config = self._track.context.config
+        high_water, budget = config.high_water, config.subscriber_budget
         behind = bool(self.senders)
         for sender in tuple(self.senders.values()):
             # A stream whose FIN is promised takes no Object that comes late.
@@ -143,6 +144,9 @@ class Subscribers:
                 sender.offer(item, first=first, end_of_group=end_of_group, adjacent=adjacent)
             if sender.backlog <= high_water:
                 behind = False
+            if budget is not None and sender.backlog > budget:
+                sender.finish(PublishDoneCode.TOO_FAR_BEHIND, "the backlog is too large")
+                self.left(sender.request.context)
         if behind and not self._polling:
             self._hold(held=True)
             self._poll()

@@ -7,6 +7,7 @@ from functools import partial
 from moqt.relay.context import RelayContext
 from moqt.relay.gaps import Gaps
 from moqt.relay.readers import DownstreamFetch, Reader
+from moqt.relay.status import StatusRequest
 from moqt.relay.subscribers import Subscribers
 from moqt.relay.upstream import Ending, Upstream
 from moqt.session import Request, Session
@@ -53,6 +54,7 @@ class RelayTrack:
         self.subscribers = Subscribers(self)
         self.readers: dict[StoreSource, Reader] = {}
         self.fetches: set[DownstreamFetch] = set()
+        self.statuses: set[StatusRequest] = set()
         self._forwarded = IntervalSet()
         self._last_forwarded: dict[tuple[int, int], Location] = {}
         self._new_group: int | None = None
@@ -177,8 +179,7 @@ class RelayTrack:
             self.stop_waiting(request)
             self.subscribers.accept(request)
         self.adjust_forward()
-        if first:
-            self.context.established(self)
+        self.context.established(self, first)
 
     def learn_properties(self, properties: bytes) -> None:
         """The newest set of Track Properties, kept as its exact octets (R178, R226)."""
@@ -240,8 +241,8 @@ class RelayTrack:
     @property
     def forgettable(self) -> bool:
         """Whether nothing is known here that anybody may still want."""
-        busy = self.upstreams or self.wanted() or self.fetches or self.readers or self.suspects
-        return not busy and next(iter(self.store), None) is None
+        busy = self.upstreams or self.wanted() or self.fetches or self.readers or self.statuses
+        return not busy and not self.suspects and next(iter(self.store), None) is None
 
     def leave(self, session: Session) -> None:
         """Another publisher is established in place of this one (MOQT-22 §7.5)."""
@@ -264,6 +265,8 @@ class RelayTrack:
         for source, reader in list(self.readers.items()):
             if reader.sender is not None and reader.sender.request.session is session:
                 source.close()
+        for status in [one for one in self.statuses if one.session is session]:
+            status.session_closed()
         if session in self.upstreams:
             self.upstreams[session].session_closed()
         self.release()

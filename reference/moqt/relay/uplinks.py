@@ -151,29 +151,38 @@ class Uplinks:
             self._timers.at(due, lambda: self._connect(url, url))
 
     def update(self) -> None:
-        """Let the prefixes that we ask for upstream cover those that we are asked for here."""
+        """Let the prefixes that we ask for upstream cover those that we are asked for here.
+
+        A prefix that covers more than is wanted now stays: asking anew would lose sight of what
+        is there.
+        """
         for session in self.usable:
-            wanted = _cover({prefix for asker, prefix in self.discovery.asked if asker != session})
+            wanted = {prefix for asker, prefix in self.discovery.asked if asker is not session}
             asked = self._asked[session]
-            for prefix in wanted - asked.keys():
-                narrower = [one for one in asked.values() if is_prefix(prefix, one.prefix)]
-                inherited: set[TrackNamespace] = set()
-                for one in narrower:
-                    inherited |= one.namespaces | one.inherited
-                    del asked[one.prefix]
-                    cancel(one.request)
-                parameters = Parameters(authorization_tokens=self.config.upstream_tokens)
-                request = ask(partial(session.subscribe_namespace, prefix, parameters))
-                if request is None:
-                    continue
-                interest = UplinkInterest(self, request, prefix)
-                interest.inherited = inherited
-                asked[prefix] = interest
-                self._timers.at(self._now() + SETTLE, interest.settle)
-            for prefix in asked.keys() - wanted:
-                interest = asked.pop(prefix)
-                cancel(interest.request)
-                interest.session_closed()
+            for prefix in sorted(wanted, key=len):
+                if not any(is_prefix(one, prefix) for one in asked):
+                    self._ask(session, asked, prefix)
+            for interest in tuple(asked.values()):
+                if not any(is_prefix(interest.prefix, prefix) for prefix in wanted):
+                    del asked[interest.prefix]
+                    cancel(interest.request)
+                    interest.session_closed()
+
+    def _ask(
+        self, session: Session, asked: dict[TrackNamespace, UplinkInterest], prefix: TrackNamespace
+    ) -> None:
+        """Ask for a prefix; it takes over the namespaces of longer ones, which must go first."""
+        inherited: set[TrackNamespace] = set()
+        for one in [one for one in asked.values() if is_prefix(prefix, one.prefix)]:
+            inherited |= one.namespaces | one.inherited
+            del asked[one.prefix]
+            cancel(one.request)
+        parameters = Parameters(authorization_tokens=self.config.upstream_tokens)
+        request = ask(partial(session.subscribe_namespace, prefix, parameters))
+        if request is not None:
+            interest = asked[prefix] = UplinkInterest(self, request, prefix)
+            interest.inherited = inherited
+            self._timers.at(self._now() + SETTLE, interest.settle)
 
     def interest_lost(self, interest: UplinkInterest, *, retry: bool) -> None:
         """The upstream relay refused or ended a SUBSCRIBE_NAMESPACE of ours."""
@@ -188,12 +197,3 @@ class Uplinks:
         assert self._host is not None
         session = self._host.connect(url, self.config.upstream_session)
         self._urls[session] = home
-
-
-def _cover(prefixes: set[TrackNamespace]) -> set[TrackNamespace]:
-    """The prefixes without those that a shorter one covers."""
-    return {
-        prefix
-        for prefix in prefixes
-        if not any(prefix[:length] in prefixes for length in range(len(prefix)))
-    }
