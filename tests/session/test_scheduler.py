@@ -186,3 +186,20 @@ def test_a_blocked_stream_does_not_block_others() -> None:
     pair.run()
     assert [1, 0] == [group for group, _, _ in order(pair)]
     assert TRACK == theirs.track
+
+
+def test_no_stream_is_opened_without_room_for_it() -> None:
+    """Streams are a credit, too: a connection without room opens one and waits."""
+    pair = Pair()
+    _, theirs = subscribed(pair)
+    sender = theirs.sender
+    assert sender is not None
+    pair.taps[1].window = 0
+    for group in range(10):
+        sender.offer(obj(group, 0))
+    for _ in range(10):
+        pair.run()
+    assert 2 == pair.taps[1].opened[True]
+    pair.taps[1].window = None
+    pair.run()
+    assert 10 == len(pair.seen(0, ObjectReceived))

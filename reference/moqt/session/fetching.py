@@ -73,7 +73,6 @@ class FetchSender(Outlet):
         "code",
         "request",
         "request_id",
-        "started",
         "via",
     )
 
@@ -97,8 +96,6 @@ class FetchSender(Outlet):
         self.request_id = request_id
         self.via = via
         self.code: int | None = None
-        self.started = False
-        """Whether the header went out."""
         self._scheduler = scheduler
         self._source = source
         self._on_closed = on_closed

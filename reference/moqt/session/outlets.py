@@ -32,7 +32,6 @@ class SubgroupOutlet(Outlet):
         "_expiry",
         "_pieces",
         "_sender",
-        "_started",
         "_unfinished",
         "_urgency",
         "backlog",
@@ -65,7 +64,6 @@ class SubgroupOutlet(Outlet):
         self.ending = False
         self.holed = False
         self._unfinished = False
-        self._started = False
         self.last = -1
         self._urgency = (
             first.priority,
@@ -157,8 +155,8 @@ class SubgroupOutlet(Outlet):
             left = room - written
             if left <= 0:
                 break
-            if not self._started:
-                self._started = True
+            if not self.started:
+                self.started = True
                 self._sender.streams_opened += 1
             if item is not None and self.core.trace is not None:
                 self._sender.note_sent(stream_id, item)

@@ -44,15 +44,20 @@ class Lane:
 
 
 class Outlet(ABC):
-    """One writer of Objects; `entry` names its valid place in the lane, -1 for none."""
+    """One writer of Objects.
 
-    __slots__ = ("core", "entry", "gone", "lane", "stream_id")
+    `entry` names its valid place in the lane, -1 for none. `started`: its first octets, the
+    header, went out.
+    """
+
+    __slots__ = ("core", "entry", "gone", "lane", "started", "stream_id")
 
     def __init__(self, core: Core, lane: Lane) -> None:
         self.core = core
         self.lane = lane
         self.entry = -1
         self.gone = False
+        self.started = False
         self.stream_id: int | None = None
 
     @property
@@ -145,13 +150,12 @@ class Scheduler:
         if not outlet.has_work:
             outlet.entry = -1
             return True
-        fresh = outlet.needs_stream
-        if fresh and not outlet.open():
+        if outlet.needs_stream and not outlet.open():
             self._credit = False
             self._place(outlet)
             return True
         room = outlet.room()
-        if fresh and room <= 0:
+        if room <= 0 and not outlet.started:
             # A new stream has room of its own: it is the connection that has none.
             self._parked.append(outlet)
             return False
