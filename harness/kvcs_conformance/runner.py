@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import traceback
 from collections.abc import Mapping
@@ -67,8 +68,9 @@ def perform(
 
 
 def save(outcome: Outcome, out: Path) -> None:
-    """Write the evidence folder of one case."""
+    """Write the evidence folder of one case, in place of an earlier one."""
     folder = case_folder(out, outcome.case.id)
+    shutil.rmtree(folder, ignore_errors=True)  # what an earlier run left there
     write_json(folder / CASE, outcome.case.source)
     if outcome.evidence is not None:
         _save_evidence(outcome.evidence, folder, outcome.case.title)

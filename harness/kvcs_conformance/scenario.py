@@ -139,6 +139,21 @@ class Scenario:
     def kid(self) -> bytes:
         return _digest(self.seed, "kid")[:8]
 
+    def as_json(self) -> dict[str, Any]:
+        """What a peer must be told to play its part in this scenario."""
+        return {
+            "profile": P0.name,
+            "scope_key": self.scope_key.hex(),
+            "descriptor": self.descriptor,
+            "tokens": self.tokens,
+            "blocks": self.blocks,
+            "components": self.values["components"],
+            "manifest": self.values["manifest"],
+            "deterministic": self.values["deterministic"],
+            "max_cache_duration_ms": self.retention_ms,
+            "layer_time_s": self.layer_time,
+        }
+
     def publication_id(self, publisher: str) -> bytes:
         return _digest(self.seed, "publication", publisher)[:16]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kvcs_conformance.cases.load import Case
@@ -18,7 +18,7 @@ _KILLS = (Verdict.FAIL, Verdict.ADVISE)
 _GOOD = (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
-def check_links(cases: Iterable[Case], mutants: dict[str, Mutant]) -> None:
+def check_links(cases: Iterable[Case], mutants: Mapping[str, Mutant]) -> None:
     """Every case names mutants that exist and are of its role, every mutant is named by a case.
 
     Raises UsageError for the first that is not so.
@@ -40,15 +40,24 @@ def check_links(cases: Iterable[Case], mutants: dict[str, Mutant]) -> None:
 
 
 def selftest(
-    cases: Iterable[Case], mutants: dict[str, Mutant], catalogue: Catalogue, *, link: str, seed: int
+    cases: Iterable[Case],
+    mutants: Mapping[str, Mutant],
+    catalogue: Catalogue,
+    *,
+    link: str,
+    seed: int,
+    reference: bool = True,
 ) -> dict[str, Any]:
-    """Run the reference and all mutants over the cases of their roles; the kill matrix."""
+    """Run the reference and all mutants over the cases of their roles; the kill matrix.
+
+    `reference` False leaves out the run of the reference itself.
+    """
     chosen = tuple(cases)
-    reference = {}
-    for case in chosen:
+    shortfalls = {}
+    for case in chosen if reference else ():
         assessment = run_case(case, catalogue, link=link, seed=seed).assessment
         if assessment.verdict not in _GOOD:
-            reference[case.id] = _told(assessment)
+            shortfalls[case.id] = _told(assessment)
     rows = [
         _row(mutant, chosen, catalogue, link, seed)
         for mutant in sorted(mutants.values(), key=lambda mutant: mutant.id)
@@ -59,7 +68,7 @@ def selftest(
         "schema": 1,
         "link": link,
         "seed": seed,
-        "reference": reference,
+        "reference": shortfalls,
         "summary": {
             "total": len(rows),
             "killed": verdicts.count("killed"),

@@ -56,7 +56,7 @@ class Stage:
         self._tampers: list[dict[str, Any]] = list(scenario.get("tamper", []))
         self._publishers: dict[str, PublisherNode] = {}
         self._scripted: dict[str, ScriptedNode] = {}
-        self._relay_url = ""
+        self._relay: Relay | None = None
         self._served: dict[str, str] = {}
         self._steps: list[dict[str, Any]] = []
         self._requests: dict[str, Any] = {}
@@ -118,6 +118,10 @@ class Stage:
             tampers=[entry for entry in self._tampers if _by(entry) == name],
         )
         self._publishers[name] = node
+        self._requests[name] = {
+            **self.scenario.as_json(),
+            "publication_id": self.scenario.publication_id(name).hex(),
+        }
         self.link.client(name, node.endpoint)
         url = self._served["consumer" if self.case.sut == "publisher" else "relay"]
 
@@ -129,7 +133,8 @@ class Stage:
 
     def _put_relay(self, name: str, part: Part) -> None:
         relay_class = self._peers.relay if part.under_test else Relay
-        self._serve(name, relay_node(self.scenario, relay_class))
+        self._relay = relay_node(self.scenario, relay_class)
+        self._serve(name, self._relay)
 
     def _put_consumer(self, name: str, part: Part) -> None:
         """A consumer starts with its first step."""
@@ -230,14 +235,27 @@ class Stage:
     def _consume(self, name: str, body: Mapping[str, Any]) -> None:
         sources = [self._served["relay"]]
         request = consume_request(self.scenario, body, sources, TOKENS[self.parts[name].token])
-        self._requests[name] = {"consume": dict(body), "sources": sources}
+        self._requests[name] = {**self.scenario.as_json(), **body, "sources": sources}
         node = ConsumerNode(self.scenario, self.recorders[name], self._peers.consumer, request)
         self.link.client(name, node.endpoint)
 
     # Evidence.
 
+    def _drafts(self) -> list[str]:
+        """The ALPNs that the sessions of our own nodes have negotiated."""
+        endpoints: list[Publisher | Relay] = [node.endpoint for node in self._publishers.values()]
+        if self._relay is not None:
+            endpoints.append(self._relay)
+        sessions = [session for endpoint in endpoints for session in endpoint.sessions]
+        sessions += [node.session for node in self._scripted.values() if node.session]
+        return sorted({session.alpn for session in sessions if session.alpn})
+
     def evidence(self, trouble: Mapping[str, str] | None) -> Evidence:
         """Everything that a judge may look at."""
+        drafts = self._drafts()
+        if trouble is None and set(drafts) - {DRAFT_22.alpn}:
+            text = f"{', '.join(drafts)} was negotiated, not {DRAFT_22.alpn}"
+            trouble = {"kind": "version", "text": text}
         facts = {
             "schema": 1,
             "case": self.case.id,
@@ -263,7 +281,7 @@ class Stage:
             ],
             "steps": self._steps,
             "trouble": trouble,
-            "duration": self.link.now(),
+            "observed": {"alpn": drafts, "transport": self.link.name},
         }
         logs = {name: tuple(recorder.records) for name, recorder in self.recorders.items()}
         return Evidence(facts, logs)

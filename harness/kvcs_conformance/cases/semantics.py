@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kvcs_conformance.cases.check import check_schema, unknown_word
 from kvcs_conformance.cases.load import resolve
@@ -13,6 +13,14 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.judge.registry import JUDGES
 from kvcs_conformance.nodes.cast import cast
 from kvcs_conformance.source import Document, Step
+
+
+class Names(NamedTuple):
+    """What a case defines: its nodes with their kinds, and the labels of its steps."""
+
+    kinds: Mapping[str, str]
+    labels: set[str]
+
 
 _SLEEPS = ("sleep", "wait", "pause", "delay")
 
@@ -38,9 +46,11 @@ def check_case(document: Document, catalogue: Catalogue) -> None:
     labels: set[str] = set()
     for i, step in enumerate(case["steps"]):
         _check_step(document, ("steps", i), step, kinds, labels)
-    _check_judges(document, ("judge",), case["judge"], case["requires"])
+    names = Names(kinds, labels)
+    _check_judges(document, ("judge",), case["judge"], case["requires"], names)
     if "twin" in case:
-        _check_judges(document, ("twin", "judge"), case["twin"]["judge"], case["requires"])
+        where = ("twin", "judge")
+        _check_judges(document, where, case["twin"]["judge"], case["requires"], names)
         _check_tampers(document, case["twin"]["scenario"], ("twin", "scenario", "tamper"))
 
 
@@ -71,7 +81,9 @@ def _check_step(
                 raise document.error(
                     (*here, "event"), unknown_word("event", body["event"], list(EVENTS))
                 )
-            if body.get("of", "") and body["of"] not in labels:
+            if body["event"] in ("answered", "delivered") and "of" not in body:
+                raise document.error(here, f"{body['event']} needs `of`, the label of a step")
+            if "of" in body and body["of"] not in labels:
                 raise document.error(
                     (*here, "of"), f"no step before this one is labelled {body['of']!r}"
                 )
@@ -94,7 +106,11 @@ def _check_step(
 
 
 def _check_judges(
-    document: Document, where: tuple[Step, ...], entries: list[Any], requires: list[str]
+    document: Document,
+    where: tuple[Step, ...],
+    entries: list[Any],
+    requires: list[str],
+    names: Names,
 ) -> None:
     covered: set[str] = set()
     for i, entry in enumerate(entries):
@@ -105,6 +121,7 @@ def _check_judges(
         if word not in JUDGES:
             raise document.error(here, unknown_word("judge", word, list(JUDGES)))
         check_schema(document, judge_schema(word), {} if value is None else value, here)
+        _check_names(document, here, value or {}, names)
         speaks = (value or {}).get("for", requires)
         for j, name in enumerate(speaks):
             if name not in requires:
@@ -113,6 +130,20 @@ def _check_judges(
     missing = [name for name in requires if name not in covered]
     if missing and where == ("judge",):
         raise document.error(where, f"no judge speaks about {missing[0]}")
+
+
+def _check_names(
+    document: Document, here: tuple[Step, ...], arguments: Mapping[str, Any], names: Names
+) -> None:
+    """The nodes and labels that a judge word is given must be those of the case."""
+    if "of" in arguments and arguments["of"] not in names.labels:
+        raise document.error(
+            (*here, "of"), unknown_word("label", arguments["of"], sorted(names.labels))
+        )
+    nodes = [arguments[key] for key in ("at", "publisher") if key in arguments]
+    for node in [*nodes, *arguments.get("publishers", [])]:
+        if node not in names.kinds:
+            raise document.error(here, unknown_word("node", node, list(names.kinds)))
 
 
 def _check_tampers(

@@ -41,7 +41,7 @@ def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main
     """
     from kvcs_conformance.evidence.files import make_folder
     from kvcs_conformance.report import results
-    from kvcs_conformance.report.table import print_results
+    from kvcs_conformance.report.table import print_results, watched
     from kvcs_conformance.runner import run_case, save
     from kvcs_conformance.verdicts import ExitCode, exit_code
 
@@ -55,7 +55,7 @@ def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main
 
         job = ExitCode(carry(out))
     outcomes = []
-    for case in cases:
+    for case in watched(cases):
         outcome = run_case(case, catalogue, link=link, seed=seed)
         if out is not None:
             save(outcome, out)

@@ -19,6 +19,7 @@ from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
 _HEAD_OCTETS = 96
 _NAMED = (ObjectStatus, RangeKind)
 _SEPARATOR = "\x1e"
+_PLAIN = frozenset({bool, int, str, float})
 
 
 class Recorder:
@@ -86,12 +87,10 @@ def _payload(values: Mapping[str, object]) -> dict[str, object]:
 
 def _value(value: object) -> Any:
     """Any value of a trace as JSON."""
-    if value is None or isinstance(value, bool | str | float):
+    if value is None or type(value) in _PLAIN:
         return value
     if isinstance(value, IntEnum):
         return value.name if isinstance(value, _NAMED) else int(value)
-    if isinstance(value, int):
-        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes | memoryview | bytearray):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kvcs_conformance.evidence.read import Evidence, Record
+from kvcs_conformance.evidence.read import Evidence, Record, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
@@ -39,12 +39,15 @@ def _about(evidence: Evidence, arguments: Mapping[str, Any], event: str) -> list
     ]
 
 
-def _was_sent(evidence: Evidence, arguments: Mapping[str, Any]) -> bool:
-    return any(
-        seen.track == arguments["track"]
-        and seen.location == (arguments["layer"], arguments["block"])
-        for seen in evidence.objects(_RELAY, sent=True)
-    )
+def _sent(evidence: Evidence, arguments: Mapping[str, Any]) -> Seen | None:
+    """The Object that the arguments name, as our relay sent it."""
+    for seen in evidence.objects(_RELAY, sent=True):
+        if seen.track == arguments["track"] and seen.location == (
+            arguments["layer"],
+            arguments["block"],
+        ):
+            return seen
+    return None
 
 
 _OBJECT = {"track": TRACK, "layer": NUMBER, "block": NUMBER}
@@ -63,7 +66,8 @@ def object_not_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
     ]
     discarded = _about(evidence, arguments, "object-discarded")
     used = accepted or usable
-    if not _was_sent(evidence, arguments):
+    sent = _sent(evidence, arguments)
+    if sent is None:
         yield unseen(f"{place}: it was not sent to the consumer")
     elif used:
         what = "accepted" if accepted else f"used: layer {arguments['layer']} is called usable"
@@ -73,6 +77,7 @@ def object_not_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
             expected="object-discarded, and the layer not usable",
             observed=f"{used[0].name.removeprefix('kvcs:')} at {used[0].time:.3f} s",
             record=used[0],
+            octets=sent.head.hex(),
         )
     elif not finished(evidence):
         yield unseen(f"{place}: the consumer did not come to its end")
@@ -92,7 +97,7 @@ def object_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
     discarded = _about(evidence, arguments, "object-discarded")
     if accepted:
         yield upheld(f"{place}: accepted", accepted[0])
-    elif discarded or (finished(evidence) and _was_sent(evidence, arguments)):
+    elif discarded or (finished(evidence) and _sent(evidence, arguments)):
         yield contradicted(
             Reason.DROPPED_GOOD_OBJECT,
             f"{place}: the Object is right and was not used",

@@ -38,7 +38,9 @@ class Finding:
     requires: tuple[str, ...] = ()
 
     def speaking_of(self, requires: tuple[str, ...]) -> Finding:
-        return replace(self, requires=requires)
+        """The finding about these requirements; one that names its own keeps those of them."""
+        own = tuple(name for name in self.requires if name in requires)
+        return replace(self, requires=own or requires)
 
     def as_json(self) -> dict[str, Any]:
         """Only what is set."""
@@ -59,10 +61,18 @@ def contradicted(
     record: Record | None = None,
     octets: str = "",
     offset: int = 0,
+    requires: tuple[str, ...] = (),
 ) -> Finding:
-    """Evidence against the clause."""
+    """Evidence against the clause; `requires` narrows down which of the judgement's it is."""
     finding = Finding(
-        Outcome.CONTRADICTED, text, reason, expected, observed, octets=octets, offset=offset
+        Outcome.CONTRADICTED,
+        text,
+        reason,
+        expected,
+        observed,
+        octets=octets,
+        offset=offset,
+        requires=requires,
     )
     return _at(finding, record)
 

@@ -12,6 +12,21 @@ from kvcs_conformance.evidence.read import HEADER_OCTETS
 
 MAGIC = 0x4B564F31
 VERSION = 1
+LAYOUT_CLAUSE = "KVCS-4-1"
+CLAUSES = {
+    "magic": "KVCS-4-2",
+    "version": "KVCS-4-3",
+    "component": "KVCS-4-5",
+    "flags": "KVCS-4-6",
+    "layer": "KVCS-4-8",
+    "block": "KVCS-4-9",
+    "token_start": "KVCS-4-10",
+    "token_count": "KVCS-4-11",
+    "codec": "KVCS-4-12",
+    "data_length": "KVCS-4-13",
+    "digest": "KVCS-4-14",
+}
+"""The requirement that each field is about, besides the layout as a whole."""
 COMPONENTS = {"k": 1, "v": 2, "kv": 3}
 
 

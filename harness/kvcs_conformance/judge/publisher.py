@@ -8,7 +8,15 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
-from kvcs_conformance.judge.payload import COMPONENTS, FIELDS, MAGIC, VERSION, is_whole
+from kvcs_conformance.judge.payload import (
+    CLAUSES,
+    COMPONENTS,
+    FIELDS,
+    LAYOUT_CLAUSE,
+    MAGIC,
+    VERSION,
+    is_whole,
+)
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
 
@@ -213,7 +221,7 @@ def payloads_right(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
     """Every payload is 68 octets of header and Data: magic, version, the track's component, flags
     0, layer = Group ID, block = Object ID, absolute token start, block size, codec, length, and
     the SHA-256 of Data; Reserved has no rule (A6). `fields` limits it to these."""
-    wanted = arguments.get("fields", [name for name in FIELDS if name != "reserved"])
+    wanted = arguments.get("fields", list(CLAUSES))
     for track, objects in by_track(evidence, arguments).items():
         data = [seen for seen in objects if seen.is_data]
         findings = [finding for seen in data for finding in _payload(evidence, seen, wanted)]
@@ -234,6 +242,7 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
             observed=f"{length} octets",
             record=seen.record,
             octets=head.hex(),
+            requires=(LAYOUT_CLAUSE,),
         )
         return
     tokens = int(evidence.scenario["block-tokens"])
@@ -264,8 +273,9 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
                 expected=f"{value:#0{digits + 2}x}",
                 observed=f"{field.read(head):#0{digits + 2}x}",
                 record=seen.record,
-                octets=head[field.offset : field.offset + field.length].hex(),
+                octets=field.of(head).hex(),
                 offset=field.offset,
+                requires=(CLAUSES[name], LAYOUT_CLAUSE),
             )
 
 

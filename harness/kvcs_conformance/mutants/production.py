@@ -15,7 +15,8 @@ from moqt.wire.objects import Object, ObjectStatus
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
-_ORDER = (Reason.ORDER_LAYERS,)
+_ORDER = (Reason.ORDER_LAYERS, Reason.OBJECT_MISSING)
+_DISORDER = ("KVCS-3.3-2", "KVCS-7.2-3")
 
 
 class _Holding(Publication):
@@ -52,12 +53,12 @@ class _Holding(Publication):
             self.end_group(part, track, 0)
 
 
-@mutant("publisher/swaps-adjacent-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
+@mutant("publisher/swaps-adjacent-layers", requires=_DISORDER, reasons=_ORDER)
 class SwapsAdjacentLayers(_Holding):
     """Layer 0 goes out behind layer 1."""
 
 
-@mutant("publisher/interleaves-layers", requires=("KVCS-3.3-2",), reasons=_ORDER)
+@mutant("publisher/interleaves-layers", requires=_DISORDER, reasons=_ORDER)
 class InterleavesLayers(_Holding):
     """The last block of layer 0 goes out behind layer 1."""
 

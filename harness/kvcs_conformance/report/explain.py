@@ -72,9 +72,10 @@ def _decisive(out: Path, case: Mapping[str, Any], finding: Mapping[str, Any]) ->
             yield from _wrap(f"{name}: {finding[name]}", "  ")
     if octets := finding.get("octets"):
         offset = finding.get("offset", 0)
-        yield f"  octets from {offset}: {_spaced(octets[: 2 * _OCTETS_SHOWN])}" + (
-            f" ({len(octets) // 2} in all)" if len(octets) > 2 * _OCTETS_SHOWN else ""
-        )
+        count = len(octets) // 2
+        more = f", the first {_OCTETS_SHOWN} of {count}" if count > _OCTETS_SHOWN else ""
+        shown = _spaced(octets[: 2 * _OCTETS_SHOWN])
+        yield from _wrap(f"octets from {offset}{more}: {shown}", "  ")
     yield f"  at fault: {case['blame'] or 'nobody is named'}"
     if "node" in finding:
         yield ""
@@ -90,17 +91,24 @@ def _decisive(out: Path, case: Mapping[str, Any], finding: Mapping[str, Any]) ->
 
 def _event(record: Record) -> str:
     data = record.data
-    kind = record.name.removeprefix("moqt:").replace("_", " ")
+    kind = record.name.removeprefix("moqt:").removeprefix("kvcs:").replace("_", " ")
+    track = data.get("track")
     if "message" in data:
-        message = dict(data["message"])
-        name = message.pop("type")
-        track = message.get("track")
-        return f"{kind} {name}" + (f" {track['name']}" if isinstance(track, dict) else "")
-    if "group" in data and "object" in data and isinstance(data.get("track"), dict):
-        size = data["payload"]["length"] if data["status"] == "NORMAL" else data["status"]
-        return f"{kind} {data['track']['name']} ({data['group']}, {data['object']}) {size}"
-    shown = {k: v for k, v in data.items() if k not in ("raw", "header", "payload")}
-    return f"{kind} " + " ".join(f"{key}={value}" for key, value in shown.items())
+        track = data["message"].get("track")
+        return f"{kind} {data['message']['type']} {track['name'] if track else ''}"
+    if isinstance(track, dict):
+        size = f"{data['payload']['length']} octets"
+        what = size if data["status"] == "NORMAL" else data["status"]
+        return f"{kind} {track['name']} ({data['group']}, {data['object']}) {what}"
+    place = f"{track} ({data['layer']}, {data['block']}) " if "block" in data else ""
+    skipped = {"raw", "header"} | ({"track", "layer", "block", "segment"} if place else set())
+    shown = " ".join(f"{k}={_short(v)}" for k, v in data.items() if k not in skipped)
+    return f"{kind} {place}{shown}"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:8]}…"
 
 
 def _spaced(octets: str) -> str:

@@ -66,12 +66,8 @@ def _case(outcome: Outcome, link: str) -> dict[str, Any]:
 
 def observed_draft(evidence: Evidence | None) -> str | None:
     """The draft that the sessions of our nodes negotiated, without `moqt-`; None if none came."""
-    if evidence is None:
-        return None
-    for node in evidence.logs:
-        for record in evidence.records(node, "kvcs:session"):
-            return str(record.data["alpn"]).removeprefix("moqt-")
-    return None
+    alpns = evidence.facts["observed"]["alpn"] if evidence is not None else []
+    return ", ".join(alpn.removeprefix("moqt-") for alpn in alpns) or None
 
 
 def write(out: Path, result: Mapping[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from kvcs_conformance.cases import Case
 
 _PAGE = 140
 
@@ -28,6 +30,22 @@ def _console() -> Console:
 
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PAGE)
+
+
+def watched(cases: Sequence[Case]) -> Iterator[Case]:
+    """The cases one by one; on a terminal a line says which one runs, and goes away at the end."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = _console()
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=len(cases))
+        for case in cases:
+            bar.update(task, description=case.id)
+            yield case
+            bar.advance(task)
 
 
 def print_results(result: Mapping[str, Any]) -> None:
