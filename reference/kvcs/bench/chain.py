@@ -7,21 +7,19 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from moqt.drivers.quic import QuicHost, QuicOptions
-from moqt.relay import Relay, RelayConfig
+from moqt.drivers.quic import QuicHost
 from moqt.session import SessionConfig
 
 from kvcs.bench.processes import Channel, Process, Start, Usage, clock, usage
+from kvcs.bench.relaying import LOOPBACK, options
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
 from kvcs.identity import profile
 from kvcs.model.base import ModelShape, describe
 from kvcs.names import Component
 from kvcs.publisher import PublicationSpec, Publisher
 
-LOOPBACK = "127.0.0.1"
 SCOPE_KEY = bytes(range(32))
 BLOCK_TOKENS = 16
 PATIENCE_S = 600.0
@@ -72,19 +70,11 @@ class Transfer:
         return self.octets / self.seconds / 1e6
 
 
-def settings_for(folder: Path, datagram_size: int, size: Size) -> dict[str, Any]:
-    """What all roles of one measurement are told."""
-    return {
-        "cert": folder / "cert.pem",
-        "key": folder / "key.pem",
-        "datagram_size": datagram_size,
-        "size": size,
-    }
-
-
-def transfer(start: Start, relay_at_work: Process, port: int, settings: dict[str, Any]) -> Transfer:
+def transfer(
+    start: Start, relay_at_work: Process, port: int, settings: dict[str, Any], size: Size
+) -> Transfer:
     """Send one cache through a relay that is at work; the consumer subscribes first."""
-    mine = settings | {"url": f"moqt://{LOOPBACK}:{port}"}
+    mine = settings | {"url": f"moqt://{LOOPBACK}:{port}", "size": size}
     source = start("publisher", publisher, mine)
     idle = {"relay": relay_at_work.ask_usage(), "publisher": source.wait("announced", 30)}
     sink = start("consumer", consumer, mine)
@@ -98,26 +88,12 @@ def transfer(start: Start, relay_at_work: Process, port: int, settings: dict[str
         "consumer": sink.ask_usage(),
     }
     used = {role: total.since(idle[role]) for role, total in busy.items()}
-    size: Size = settings["size"]
     expected = 2 * size.layers * size.blocks
     if accepted != expected:
         raise RuntimeError(f"{accepted} of {expected} Objects were verified")
     for process in (source, sink):
         process.end()
     return Transfer(size.octets, ended - began, first - began, used)
-
-
-def options(settings: dict[str, Any]) -> QuicOptions:
-    """The driver's options of a role."""
-    return QuicOptions(datagram_size=settings["datagram_size"], insecure=True)
-
-
-async def relay(channel: Channel, settings: dict[str, Any]) -> None:
-    """A relay with a cache of `cache_budget` octets."""
-    host = QuicHost(Relay(RelayConfig(cache_budget=settings["cache_budget"])), options(settings))
-    files = {"cert_file": settings["cert"], "key_file": settings["key"]}
-    channel.tell("ready", await host.listen(LOOPBACK, 0, SessionConfig(), **files))
-    await channel.answer_usage()
 
 
 async def publisher(channel: Channel, settings: dict[str, Any]) -> None:

@@ -14,12 +14,13 @@ from moqt.wire.messages import Parameters
 from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import Object
 
-from kvcs.bench.chain import PATIENCE_S, options
 from kvcs.bench.processes import Channel, clock
+from kvcs.bench.relaying import options
 
 TRACK = FullTrackName((b"bench",), b"small")
 GROUPS = 64
 SIDE_BY_SIDE = 16
+PATIENCE_S = 120.0
 
 
 async def origin(channel: Channel, settings: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kvcs.bench import chain, fetches, stock
+from kvcs.bench import chain, fetches, relaying, stock
 from kvcs.bench.processes import processes
 from kvcs.bench.results import Results
 
@@ -19,14 +19,14 @@ def measure_throughput(
     results: Results, folder: Path, datagram_size: int, size: chain.Size
 ) -> None:
     """One cache end to end, and the stock copies that it is set against."""
-    settings = chain.settings_for(folder, datagram_size, size)
+    settings = relaying.settings_for(folder, datagram_size)
     at = f" @{datagram_size}"
     with processes() as start:
         copy = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=False)
         forwarded = stock.copy_rate(start, settings, STOCK_OCTETS, forwarded=True)
-        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
+        relay = start("relay", relaying.relay, settings | {"cache_budget": CACHE_BUDGET})
         port = relay.wait("ready", 30)
-        done = chain.transfer(start, relay, port, settings)
+        done = chain.transfer(start, relay, port, settings, size)
     stock_copy, stock_forwarder = f"stock copy{at}", f"stock forwarder{at}"
     results.add(stock_copy, "MB/s", copy)
     results.add(stock_forwarder, "MB/s", forwarded)
@@ -40,10 +40,10 @@ def measure_throughput(
 
 def measure_fetches(results: Results, folder: Path) -> None:
     """Small FETCHes through a relay whose cache is warm."""
-    settings = chain.settings_for(folder, 1200, chain.Size()) | {"count": FETCHES}
+    settings = relaying.settings_for(folder, 1200) | {"count": FETCHES}
     with processes() as start:
-        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
-        settings["url"] = f"moqt://{chain.LOOPBACK}:{relay.wait('ready', 30)}"
+        relay = start("relay", relaying.relay, settings | {"cache_budget": CACHE_BUDGET})
+        settings["url"] = f"moqt://{relaying.LOOPBACK}:{relay.wait('ready', 30)}"
         source = start("origin", fetches.origin, settings)
         source.wait("announced", 30)
         alone, together = start("client", fetches.client, settings).wait("rates", 120)
@@ -54,12 +54,12 @@ def measure_fetches(results: Results, folder: Path) -> None:
 def measure_memory(results: Results, folder: Path) -> None:
     """Four caches of 128 MiB through one relay, then four more."""
     size = chain.Size()
-    settings = chain.settings_for(folder, FLAT_DATAGRAM_SIZE, size)
+    settings = relaying.settings_for(folder, FLAT_DATAGRAM_SIZE)
     with processes() as start:
-        relay = start("relay", chain.relay, settings | {"cache_budget": CACHE_BUDGET})
+        relay = start("relay", relaying.relay, settings | {"cache_budget": CACHE_BUDGET})
         port = relay.wait("ready", 30)
         for half in ("first", "second"):
             for _ in range(512 * MIB // size.octets):
-                chain.transfer(start, relay, port, settings)
+                chain.transfer(start, relay, port, settings, size)
             peak = relay.ask_usage().peak_octets / MIB
             results.add(f"relay memory after the {half} 512 MiB", "MiB", peak)
