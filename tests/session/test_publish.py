@@ -226,3 +226,29 @@ def test_an_end_of_group_status_is_an_object_like_others() -> None:
     assert [ObjectStatus.NORMAL, ObjectStatus.END_OF_GROUP] == [
         event.object.status for event in pair.seen(1, ObjectReceived)
     ]
+
+
+def test_streams_of_a_publish_that_was_refused_at_once_are_stopped() -> None:
+    """R122, R179: whether they come before the refusal or after it."""
+    peer = RawPeer()
+    early = peer.stream("70 01 03 00 05 61")
+    peer.request(f"1d 0013 00 {NAME} 01 00 c0400007")
+    late = peer.stream("70 01 04 00 05 61")
+    assert {early: 1, late: 1} == peer.tap.codes("stop")
+    assert [] == peer.seen(RequestReceived)
+    assert peer.code is None
+
+
+@pytest.mark.parametrize("code", [0x3, 0x77, PublishDoneCode.MALFORMED_TRACK])
+def test_any_code_may_end_a_subscription(code: int) -> None:
+    """R055, R117: codes that nobody knows end it like the others."""
+    pair = Pair()
+    sender = pair.client.publish(TRACK)
+    pair.taps[0].window = 10
+    sender.offer(obj(0, 0, bytes(100)))
+    pair.run()
+    sender.finish(code, "gone")
+    pair.run()
+    assert code == pair.one(1, PublishDoneReceived).message.status_code
+    expected = 0x12 if code == PublishDoneCode.MALFORMED_TRACK else 0x1
+    assert {6: expected} == pair.taps[0].codes("reset")

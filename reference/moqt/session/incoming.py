@@ -76,6 +76,7 @@ class Incoming:
         self._refuse = refuse
         self._advance_updates = advance_updates
         self._before_setup: list[RequestStream] = []
+        self._held = 0
 
     def data(self, stream_id: int, data: bytes | memoryview, fin: bool) -> None:
         """Octets of a bidirectional stream."""
@@ -97,7 +98,9 @@ class Incoming:
             self._before_setup.append(stream)
         stream.held.append(data)
         stream.held_fin = fin
-        if sum(map(len, stream.held)) > self._core.config.early_data_budget:
+        self._held += len(data)
+        if self._held > self._core.config.early_data_budget:
+            self._held -= sum(map(len, stream.held))
             stream.held.clear()
             stream.abort(StreamError.EXCESSIVE_LOAD)
 
@@ -200,6 +203,8 @@ class Incoming:
             self._admit(stream, request, open_requests)
         except RequestRefused as refusal:
             self._refuse(stream, refusal)
+            if isinstance(message, Publish):
+                self._registry.receiver.unwanted(message.track_alias)
             return
         core.emit(RequestReceived(request))
         if stream.subscription is not None and stream.subscription.binding is not None:

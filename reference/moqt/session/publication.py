@@ -13,6 +13,7 @@ from moqt.session.outlets import DatagramOutlet, SubgroupOutlet
 from moqt.session.parameters import smallest_timeout
 from moqt.session.requests import Request, RequestState
 from moqt.session.scheduler import Lane, Outlet, Scheduler
+from moqt.session.states import DRAINING, RESET_WITH
 from moqt.wire.errors import LocalProtocolError, PublishDoneCode, StreamError
 from moqt.wire.filters import passes, resolve
 from moqt.wire.messages import NO_PARAMETERS, Parameters
@@ -25,20 +26,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PRIORITY = 128
 ASCENDING, DESCENDING = 1, 2
-
-_DRAINING = frozenset(
-    {PublishDoneCode.TRACK_ENDED, PublishDoneCode.GOING_AWAY, PublishDoneCode.EXPIRED}
-)
-"""PUBLISH_DONE codes under which everything queued is still delivered."""
-
-_RESET_WITH = {
-    PublishDoneCode.TOO_FAR_BEHIND: StreamError.TOO_FAR_BEHIND,
-    PublishDoneCode.MALFORMED_TRACK: StreamError.MALFORMED_TRACK,
-    PublishDoneCode.EXCESSIVE_LOAD: StreamError.EXCESSIVE_LOAD,
-    PublishDoneCode.INTERNAL_ERROR: StreamError.INTERNAL_ERROR,
-}
-"""The stream code that goes with the others; CANCELLED if none is here."""
-
 
 OnDone: TypeAlias = Callable[[Request, int, str, int], None]
 """Called with code, reason and stream count when all streams are closed."""
@@ -369,14 +356,12 @@ class SubscriptionSender:
         if self.finished:
             return
         self._finish = (code, reason)
-        if code in _DRAINING:
+        if code in DRAINING:
             for outlet in tuple(self._subgroups.values()):
                 if not outlet.ending:
                     self._end_unfinished(outlet)
         else:
-            known = code in PublishDoneCode._value2member_map_
-            stream_code = _RESET_WITH.get(PublishDoneCode(code)) if known else None
-            self._reset_all(StreamError.CANCELLED if stream_code is None else stream_code)
+            self._reset_all(RESET_WITH.get(code, StreamError.CANCELLED))
         self._check_done()
 
     def cancelled(self, code: int) -> None:

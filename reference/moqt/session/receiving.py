@@ -224,6 +224,13 @@ class Receiver:
         for stream in streams:
             self._release(stream)
 
+    def unwanted(self, alias: int) -> None:
+        """A PUBLISH with this alias was refused before it was bound: stop its streams."""
+        if self.aliases.find(alias) is None:
+            self.aliases.retire(alias)
+            for stream in self._waiting.pop(alias, ()):
+                self._release(stream)
+
     def bound(self, binding: Binding) -> None:
         """An alias means something now."""
         streams = self._waiting.pop(binding.alias, ())

@@ -24,6 +24,7 @@ from typing import Any
 from moqt.session.requests import RequestKind, RequestState
 from moqt.wire import messages as m
 from moqt.wire.drafts import ParameterContext
+from moqt.wire.errors import PublishDoneCode, StreamError
 
 
 class Side(Enum):
@@ -166,3 +167,17 @@ def owes(
     if side is EXCHANGES[kind].publisher:
         return True
     return open_updates > 0 or (side is Side.RESPONDER and state is RequestState.PENDING)
+
+
+DRAINING: frozenset[int] = frozenset(
+    {PublishDoneCode.TRACK_ENDED, PublishDoneCode.GOING_AWAY, PublishDoneCode.EXPIRED}
+)
+"""PUBLISH_DONE codes under which everything queued is still delivered."""
+
+RESET_WITH: Mapping[int, StreamError] = {
+    PublishDoneCode.TOO_FAR_BEHIND: StreamError.TOO_FAR_BEHIND,
+    PublishDoneCode.MALFORMED_TRACK: StreamError.MALFORMED_TRACK,
+    PublishDoneCode.EXCESSIVE_LOAD: StreamError.EXCESSIVE_LOAD,
+    PublishDoneCode.INTERNAL_ERROR: StreamError.INTERNAL_ERROR,
+}
+"""The code that the streams of a subscription are reset with under the others, else CANCELLED."""

@@ -231,9 +231,13 @@ class Aliases:
         binding.subscriptions.remove(subscription)
         if not binding.subscriptions:
             del self._bound[binding.alias]
-            self._retired[binding.alias] = None
-            if len(self._retired) > MAX_RETIRED:
-                self._retired.popitem(last=False)
+            self.retire(binding.alias)
+
+    def retire(self, alias: int) -> None:
+        """Data with this alias is late from now on."""
+        self._retired[alias] = None
+        if len(self._retired) > MAX_RETIRED:
+            self._retired.popitem(last=False)
 
     def find(self, alias: int) -> Binding | None:
         """What the alias means now."""
