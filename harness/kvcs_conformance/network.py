@@ -7,9 +7,9 @@ import contextlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kvcs_conformance.errors import SetupFailed
+from kvcs_conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from moqt.drivers.quic import QuicHost
@@ -100,6 +100,8 @@ class QuicLink:
         self._loop = asyncio.new_event_loop()
         self._begun = self._loop.time()
         self._hosts: dict[str, QuicHost] = {}
+        self._failures: list[BaseException] = []
+        self._loop.set_exception_handler(self._failed)
 
     def now(self) -> float:
         return self._loop.time() - self._begun
@@ -137,6 +139,8 @@ class QuicLink:
         async def watch() -> bool:
             end = self._loop.time() + within
             while not until():
+                if self._failures:
+                    raise self._failures[0]
                 if self._loop.time() > end:
                     return False
                 await asyncio.sleep(_POLL)
@@ -150,6 +154,10 @@ class QuicLink:
         self._loop.close()
         self._folder.cleanup()
 
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An exception in a callback must end the run as it would on the simulated network."""
+        self._failures.append(context.get("exception") or RuntimeError(context["message"]))
+
     async def _host(self, name: str, endpoint: Endpoint) -> QuicHost:
         from moqt.drivers.quic import QuicHost, QuicOptions
 
@@ -161,8 +169,8 @@ LINKS: dict[str, Callable[[int], Link]] = {"memory": MemoryLink, "quic": QuicLin
 
 
 def make_link(name: str, seed: int) -> Link:
-    """The link of that name; SetupFailed when the system does not let it be."""
+    """The link of that name; UsageError when the system does not let it be."""
     try:
         return LINKS[name](seed)
     except OSError as error:
-        raise SetupFailed(f"no {name} link: {error}") from error
+        raise UsageError(f"no {name} link here: {error.strerror}") from error

@@ -25,6 +25,11 @@ class Outcome:
     duration: float = 0.0
 
 
+def not_run(case: Case) -> Outcome:
+    """A case that was chosen and not run."""
+    return Outcome(case, Assessment(Verdict.NOT_RUN, None, "", ()), None)
+
+
 def not_applicable(case: Case) -> Assessment:
     """The assessment of a case on a link that it is not for."""
     told = unseen(f"runs on {case.only_link} only")

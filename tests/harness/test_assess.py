@@ -10,7 +10,16 @@ from kvcs_conformance.cases import Judgement
 from kvcs_conformance.judge import assess
 from kvcs_conformance.verdicts import REASONS, ExitCode, Reason, Verdict, exit_code
 
-from tests.harness.evidence import Event, answered, asked, evidence, message, obj, whole_track
+from tests.harness.evidence import (
+    Event,
+    answered,
+    asked,
+    evidence,
+    message,
+    obj,
+    report,
+    whole_track,
+)
 
 LAYERS = Judgement("layers-in-order", {}, ("KVCS-3.3-2",))
 PRIORITY = Judgement("priority-by-layer", {}, ("KVCS-3.4-5",))
@@ -81,7 +90,7 @@ def test_trouble_decides_before_silence(catalogue: catalogues.Catalogue) -> None
 
 def test_a_departure_is_a_pass_that_is_not_strict(catalogue: catalogues.Catalogue) -> None:
     """A legal outcome that is not the preferred one passes, not strictly."""
-    events = [asked("x"), answered("RequestError", code=0x10)]
+    events = [asked("x"), answered("RequestError", code=0x10), report("fence", label="f")]
     refused = Judgement("refused", {"of": "x"}, ("KVCS-10-8",))
     assert verdict(catalogue, events, refused) == ("pass-nonstrict", Reason.REQUEST_CODE, "")
 

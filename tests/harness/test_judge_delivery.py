@@ -115,18 +115,21 @@ def test_groups_ascend() -> None:
 
 def test_refused() -> None:
     """UNAUTHORIZED and nothing else upholds, another code departs, an OK, an Object or a NAMESPACE
-    contradicts, no answer is open (KVCS-8-4, KVCS-10-8)."""
-    ask = asked("x", "SUBSCRIBE_NAMESPACE", "")
-    assert found("refused", [ask, REFUSED], of="x") == UPHELD
+    contradicts; no answer, or no fence behind it, is open (KVCS-8-4, KVCS-10-8)."""
+    ask, fence = asked("x", "SUBSCRIBE_NAMESPACE", ""), report("fence", label="fence-1")
+    assert found("refused", [ask, REFUSED, fence], of="x") == UPHELD
+    assert found("refused", [ask, REFUSED], of="x") == UNSEEN
+    assert found("refused", [fence, ask, REFUSED], of="x") == UNSEEN
     other = answered("RequestError", code=0x10)
-    assert found("refused", [ask, other], of="x") == {(Outcome.DEPARTS, Reason.REQUEST_CODE)}
+    departs = {(Outcome.DEPARTS, Reason.REQUEST_CODE)}
+    assert found("refused", [ask, other, fence], of="x") == departs
     leaked = against(Reason.AUTH_LEAKED)
     assert found("refused", [ask, answered("RequestOk")], of="x") == leaked
     assert found("refused", [ask, REFUSED, obj(0, 0)], of="x") == leaked
     name = report("namespace", request=0, namespace=NAMESPACE)
     assert found("refused", [ask, name, REFUSED], of="x") == leaked
-    assert found("refused", [ask], of="x") == UNSEEN
-    assert found("refused", [REFUSED], of="x") == UNSEEN
+    assert found("refused", [ask, fence], of="x") == UNSEEN
+    assert found("refused", [REFUSED, fence], of="x") == UNSEEN
 
 
 def test_accepted() -> None:

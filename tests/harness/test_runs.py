@@ -13,6 +13,7 @@ from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance import datafiles, runner
 from kvcs_conformance.cases import Case, load_cases, select
 from kvcs_conformance.cases.load import case_of
+from kvcs_conformance.cases.schema import published_schema
 from kvcs_conformance.cli import main
 from kvcs_conformance.errors import SetupFailed, UsageError
 from kvcs_conformance.evidence.files import case_folder
@@ -23,6 +24,7 @@ from kvcs_conformance.report import results
 from kvcs_conformance.report.explain import explain
 from kvcs_conformance.runner import run_case, save
 from kvcs_conformance.selftest import check_links, selftest
+from kvcs_conformance.source import read_yaml
 from kvcs_conformance.stage import Peers, Stage
 
 CATALOGUE = catalogues.load()
@@ -323,3 +325,31 @@ def test_the_reference_passes_over_quic(name: str, tmp_path: Path) -> None:
     before = results.results([outcome], CATALOGUE, link="quic", seed=0)
     assert recheck(tmp_path, before, CATALOGUE) == before
     assert read_log(next((tmp_path / "cases" / name).glob("*.sqlog")))
+
+
+def test_a_stopped_run_leaves_a_valid_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C keeps what was run, calls the rest not-run, exits 3, and can be rechecked."""
+    done = []
+
+    def until_the_second(chosen: Case, *arguments: object, **options: object) -> object:
+        if done:
+            raise KeyboardInterrupt
+        done.append(chosen)
+        return run_case(chosen, CATALOGUE, link="memory")
+
+    monkeypatch.setattr(runner, "run_case", until_the_second)
+    assert command("run", "publisher/priority/*", "--out", tmp_path) == 3
+    result = json.loads((tmp_path / "results.json").read_text())
+    assert result["summary"] == {"pass": 1, "not-run": 1}
+    assert recheck(tmp_path, result, CATALOGUE) == result
+
+
+def test_published_schemas_are_those_in_force() -> None:
+    """The schema files for editors say what the loader checks."""
+    folder = datafiles.folder("testcases") / "schemas"
+    assert json.loads((folder / "case.schema.json").read_text()) == published_schema()
+    assert json.loads((folder / "requirements.schema.json").read_text()) == catalogues.SCHEMA
+    for one in CASES:
+        jsonschema.Draft202012Validator(published_schema()).validate(read_yaml(one.path).data)

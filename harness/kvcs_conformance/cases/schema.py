@@ -71,7 +71,7 @@ def judge_schema(name: str) -> Schema:
     """The schema of what follows the judge word `name`."""
     word = JUDGES[name]
     return {
-        "type": "object",
+        "type": "object" if word.required else ["object", "null"],
         "description": word.doc,
         "additionalProperties": False,
         "required": list(word.required),

@@ -40,10 +40,11 @@ def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main
     Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
     """
     from kvcs_conformance.evidence.files import make_folder
+    from kvcs_conformance.outcome import Outcome, not_run
     from kvcs_conformance.report import results
     from kvcs_conformance.report.table import print_results, watched
     from kvcs_conformance.runner import run_case, save
-    from kvcs_conformance.verdicts import ExitCode, exit_code
+    from kvcs_conformance.verdicts import ExitCode, Verdict, exit_code
 
     catalogue = catalogues.load()
     cases = select(load_cases(catalogue), selectors)
@@ -54,14 +55,21 @@ def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main
         from kvcs_conformance.mainjob import main_job as carry
 
         job = ExitCode(carry(out))
-    outcomes = []
+    outcomes: list[Outcome] = []
     for case in watched(cases):
-        outcome = run_case(case, catalogue, link=link, seed=seed)
+        try:
+            outcome = run_case(case, catalogue, link=link, seed=seed)
+        except KeyboardInterrupt:  # what was run is a valid result, the rest is not run
+            outcomes += [not_run(one) for one in cases[len(outcomes) :]]
+            break
+        outcomes.append(outcome)
         if out is not None:
             save(outcome, out)
-        outcomes.append(outcome)
     result = results.results(outcomes, catalogue, link=link, seed=seed)
     if out is not None:
+        for outcome in outcomes:
+            if outcome.assessment.verdict is Verdict.NOT_RUN:
+                save(outcome, out)
         results.write(out, result)
     print_results(result)
     code = exit_code(outcome.assessment.verdict for outcome in outcomes)

@@ -24,7 +24,17 @@ def case_folder(out: Path, case: str, *, twin: bool = False) -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one, the new one, or none."""
+    """Write a file so that a reader sees the old one, the new one, or none.
+
+    Raises UsageError when it cannot be written.
+    """
+    try:
+        _write(path, text)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

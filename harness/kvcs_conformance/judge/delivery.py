@@ -43,6 +43,14 @@ def ended(evidence: Evidence, request: Asked) -> Record | None:
     return None
 
 
+def fenced(evidence: Evidence, request: Asked) -> bool:
+    """Whether the node proved, after the request, that its peer had come that far."""
+    return any(
+        record.index > request.record.index
+        for record in evidence.records(request.record.node, "kvcs:fence")
+    )
+
+
 def described(request: Asked) -> str:
     return f"{request.record.node}'s {request.kind} {request.track}".strip()
 
@@ -188,7 +196,7 @@ def groups_ascend(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
 @judge("refused", required=("of",), of=LABEL)
 def refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Every request of the step is answered with REQUEST_ERROR, best with UNAUTHORIZED, and
-    neither an Object nor a NAMESPACE comes for it."""
+    neither an Object nor a NAMESPACE comes for it before a fence of the node."""
     requests = evidence.asked(arguments["of"])
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
@@ -216,6 +224,8 @@ def refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
                 observed=got[1]["type"],
                 record=got[0],
             )
+        elif not fenced(evidence, request):
+            yield unseen(f"{described(request)}: refused, but no fence came after it")
         elif got[1]["code"] != _UNAUTHORIZED:
             yield departs(
                 Reason.REQUEST_CODE,
@@ -271,10 +281,7 @@ def namespaces_shown(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
         records = shown(evidence, request)
         names = {tuple(record.data["namespace"]) for record in records}
         got = answer(evidence, request)
-        fenced = bool(got and got[1]["type"] == "RequestError") or any(
-            record.index > request.record.index
-            for record in evidence.records(request.record.node, "kvcs:fence")
-        )
+        closed = bool(got and got[1]["type"] == "RequestError") or fenced(evidence, request)
         extra = next((r for r in records if tuple(r.data["namespace"]) not in right), None)
         if extra:
             yield contradicted(
@@ -284,7 +291,7 @@ def namespaces_shown(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
                 observed="/".join(extra.data["namespace"]),
                 record=extra,
             )
-        elif right - names and fenced:
+        elif right - names and closed:
             yield contradicted(
                 Reason.NAMESPACE_ABSENT,
                 f"{described(request)}: a namespace that matches was not shown",
@@ -292,7 +299,7 @@ def namespaces_shown(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
                 observed=f"{len(names)} of {len(right)} before the fence",
                 record=got[0] if got else None,
             )
-        elif not fenced and (right - names or not right):
+        elif not closed and (right - names or not right):
             yield unseen(f"{described(request)}: no fence came after it")
         else:
             yield upheld(f"{described(request)}: {len(names)} publications shown", request.record)

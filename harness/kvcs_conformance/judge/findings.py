@@ -44,7 +44,8 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """Only what is set."""
-        return {key: value for key, value in asdict(self).items() if value not in ("", None, ())}
+        values = {**asdict(self), "requires": list(self.requires)}
+        return {key: value for key, value in values.items() if value not in ("", None, [])}
 
 
 def upheld(text: str, record: Record | None = None) -> Finding:
