@@ -127,6 +127,7 @@ def play(is_client: bool, with_setup: bool, script: list[tuple[object, ...]]) ->
         assert (closed[0].code, False) == (tap.closed and tap.closed[0], closed[0].by_peer)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(is_client=st.booleans(), script=st.lists(actions, max_size=25))
 def test_any_octets_on_any_stream(is_client: bool, script: list[tuple[object, ...]]) -> None:
@@ -134,6 +135,7 @@ def test_any_octets_on_any_stream(is_client: bool, script: list[tuple[object, ..
     play(is_client, True, script)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(is_client=st.booleans(), script=st.lists(actions, max_size=15))
 def test_any_octets_before_setup(is_client: bool, script: list[tuple[object, ...]]) -> None:
