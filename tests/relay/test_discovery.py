@@ -159,7 +159,7 @@ def test_wider_prefix_takes_over_without_a_gap() -> None:
     world = World()
     lower(world)
     publisher = world.peer("publisher")
-    announced(world, publisher, SPACE)
+    (announcement,) = announced(world, publisher, SPACE)
     one = world.peer("one", url="moqt://lower/")
     narrow = one.session.subscribe_namespace(SPACE)
     world.settle()
@@ -171,6 +171,9 @@ def test_wider_prefix_takes_over_without_a_gap() -> None:
     two.session.cancel(wide)
     world.settle(3.0)
     assert one.namespaces(narrow) == [("+", SPACE)]
+    publisher.session.cancel(announcement)  # type: ignore[arg-type]
+    world.settle()
+    assert one.namespaces(narrow) == [("+", SPACE), ("-", SPACE)]
 
 
 def test_chain_carries_subscriptions_and_fetches() -> None:

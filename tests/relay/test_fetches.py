@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from moqt.drivers.memory import Link
 from moqt.relay import RelayConfig
-from moqt.session import FetchState, Request
-from moqt.session.events import ObjectReceived, StreamEnded, Via
+from moqt.session import FetchState, Request, RequestKind, SubscriptionSender
+from moqt.session.events import ObjectReceived, RequestCancelled, StreamEnded, Via
 from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
 from moqt.wire.filters import (
     LocationFilter,
@@ -340,6 +341,55 @@ def test_cancelled_fetch_cancels_upstream() -> None:
     assert world.relay.tracks == {}
 
 
+def test_unknown_mandatory_property_in_fetch_ok_and_publish() -> None:
+    """R179: FETCH_OK with an unknown mandatory property is 0x33 downstream, PUBLISH is refused."""
+    world = World()
+    mandatory = encode_properties([(0x4001, b"")])
+    fill(world.origin().add_track(TRACK, properties=mandatory), range(1))
+    peer = world.peer("peer")
+    fetch = world.fetch(peer)
+    publish = peer.session.publish(TRACK._replace(name=b"x"), track_properties=mandatory).request
+    world.settle()
+    errors = [peer.error(request) for request in (fetch, publish)]
+    expected = [RequestErrorCode.UNSUPPORTED_EXTENSION] * 2
+    assert [error.code for error in errors if error] == expected
+
+
+def test_stopped_fill_leaves_the_subscription() -> None:
+    """R137: STOP_SENDING on a fill ends its reading, upstream too; Objects still come live."""
+    world = World()
+    senders: list[SubscriptionSender] = []
+
+    def accept(request: Request) -> None:
+        if request.kind is RequestKind.SUBSCRIBE:
+            senders.append(request.session.accept_subscribe(request, largest=Location(3, 0)))
+
+    publisher = world.peer("publisher", accept)
+    publisher.session.publish_namespace(SPACE)
+    peer = world.peer("peer")
+    request = world.subscribe(peer, fill=Parameters(location_filter=absolute((0, 0))))
+    (fetched,) = [one for one in publisher.requests() if one.kind is RequestKind.FETCH]
+
+    class Source:
+        def __init__(self) -> None:
+            self.items: list[Object | FetchState] = [make(0, 0)]
+
+        def next_item(self) -> Object | FetchState:
+            return self.items.pop(0) if self.items else FetchState.WAIT
+
+    fetched.session.open_fetch(fetched, Source())
+    world.settle()
+    (arrived,) = peer.of(ObjectReceived, request)
+    assert arrived.stream.stream_id is not None
+    world.net.stop_sending(peer.session, arrived.stream.stream_id, StreamError.CANCELLED)
+    world.settle()
+    assert not fetched.session.closed
+    assert [one.request for one in publisher.of(RequestCancelled)] == [fetched]
+    senders[0].offer(make(3, 1))
+    world.settle()
+    assert peer.objects(request, Via.SUBSCRIPTION) == [(3, 1)]
+
+
 def test_malformed_track_in_a_fetch() -> None:
     """R180, R181, R182: an Object that contradicts the cache resets the fetch with 0x12."""
     world = World()
@@ -444,6 +494,7 @@ def test_transfer_larger_than_the_cache(descending: bool) -> None:
     """A FETCH of many times the cache budget gets everything; the cache keeps to its budget."""
     config = RelayConfig(cache_budget=64_000, high_water=16_000, low_water=8_000)
     world = World(config)
+    world.net.set_link("origin", "relay", Link(stream_window=20_000, buffer=10_000))
     track = world.origin().add_track(TRACK)
     for group in range(20):
         for number in range(8):
@@ -452,7 +503,7 @@ def test_transfer_larger_than_the_cache(descending: bool) -> None:
     peer = world.peer("peer")
     used: list[int] = []
     request = peer.session.fetch(TRACK, Parameters(group_order=2 if descending else 1))
-    for _ in range(200):
+    for _ in range(400):
         world.settle(0.02)
         used.append(world.relay.budget.used)
     groups = range(19, -1, -1) if descending else range(20)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from moqt.drivers.memory import Link
 from moqt.relay import Relay, RelayConfig
-from moqt.session import Request
+from moqt.session import Request, RequestKind, SubscriptionSender
 from moqt.session.events import ObjectReceived, StreamEnded, UpdateReceived, Via
 from moqt.wire.errors import PublishDoneCode, RequestErrorCode, StreamError
-from moqt.wire.messages import Parameters, SubscribeOk
+from moqt.wire.messages import Parameters, Redirect, SubscribeOk
 from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import ObjectStatus
 from moqt.wire.properties import encode_properties
@@ -163,6 +164,21 @@ def test_upstream_refusal_is_passed_on() -> None:
     assert (error.code, error.reason) == (RequestErrorCode.UNAUTHORIZED, "not yours")
 
 
+def test_redirect_of_a_publisher_is_not_passed_on() -> None:
+    """A publisher's REDIRECT is for the relay: the subscriber gets an error without it."""
+    world = World()
+
+    def redirect(request: Request) -> None:
+        elsewhere = Redirect(b"", FullTrackName(SPACE, b"other"))
+        request.session.refuse(request, RequestErrorCode.REDIRECT, redirect=elsewhere)
+
+    announce(world, world.peer("publisher", redirect))
+    subscriber = world.peer("subscriber")
+    errors = [subscriber.error(world.subscribe(subscriber))]
+    errors.append(subscriber.error(world.fetch(subscriber)))
+    assert [error.code for error in errors if error] == [RequestErrorCode.INTERNAL_ERROR] * 2
+
+
 def test_unknown_mandatory_property_refuses_who_waits() -> None:
     """R179: SUBSCRIBE_OK with an unknown mandatory property is cancelled, 0x33 goes downstream."""
     world = World()
@@ -315,6 +331,7 @@ def test_two_publishers_are_merged_by_location() -> None:
     request = world.subscribe(subscriber)
     for track in tracks:
         fill(track, range(2))
+        world.settle()
     tracks[1].publish(make(2, 0))
     world.settle()
     expected = [(g, o) for g in range(2) for o in range(3)] + [(2, 0)]
@@ -345,6 +362,30 @@ def test_contradicting_publishers_make_the_track_malformed() -> None:
     third = world.origin("three")
     third.add_track(TRACK).publish(make(1, 0, b"one thing"))
     assert subscriber.payloads(world.fetch(subscriber, (1, 0), (1, 0))) == {(1, 0): b"one thing"}
+
+
+def test_object_that_broke_off_is_fetched() -> None:
+    """A FETCH waits for an Object that is arriving; when its stream is reset, upstream is asked."""
+    world = World()
+    world.net.set_link("publisher", "relay", Link(bandwidth=100_000))
+    senders: list[SubscriptionSender] = []
+
+    def accept(request: Request) -> None:
+        if request.kind is RequestKind.SUBSCRIBE:
+            senders.append(request.session.accept_subscribe(request, largest=None))
+
+    publisher = world.peer("publisher", accept)
+    announce(world, publisher)
+    subscriber = world.peer("subscriber")
+    world.subscribe(subscriber)
+    senders[0].offer(make(0, 0, bytes(200_000)), first=True)
+    world.settle(0.5)
+    fetch = world.fetch(subscriber, (0, 0), (0, 0))
+    assert [request.kind for request in publisher.requests()] == [RequestKind.SUBSCRIBE]
+    senders[0].reset_subgroup(0, 0, StreamError.INTERNAL_ERROR)
+    world.settle(2.5)
+    assert [request.kind for request in publisher.requests()][1:] == [RequestKind.FETCH]
+    assert subscriber.objects(fetch) == []
 
 
 def test_publish_done_is_passed_on_after_the_data() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from moqt.session import Request, RequestState
-from moqt.wire.errors import LocalProtocolError, RequestRefused, StreamError
+from moqt.wire.errors import LocalProtocolError, RequestErrorCode, RequestRefused, StreamError
 from moqt.wire.messages import NO_PARAMETERS, Parameters, RequestUpdate
 
 
@@ -22,7 +22,13 @@ def alive(request: Request) -> bool:
 
 
 def refuse(request: Request, code: int, reason: str, retry_interval: int = 0) -> None:
-    """REQUEST_ERROR, if the request still waits for its answer."""
+    """REQUEST_ERROR, if the request still waits for its answer.
+
+    A publisher's REDIRECT that is passed on goes as INTERNAL_ERROR: where it leads was meant for
+    us (MOQT-22 §9.4.1).
+    """
+    if code == RequestErrorCode.REDIRECT:
+        code = RequestErrorCode.INTERNAL_ERROR
     if answerable(request):
         request.session.refuse(request, code, reason, retry_interval=retry_interval)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,10 @@ class CacheBudget:
     def __len__(self) -> int:
         """How many Objects are held."""
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The entries, the least recently used first."""
+        return iter(self._entries)
 
     def added(self, entry: Entry) -> None:
         """Charge a new entry, and evict others until the limit holds again."""
