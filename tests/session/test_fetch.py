@@ -292,10 +292,12 @@ def test_include_properties_is_honoured(include: int) -> None:
 
 
 def test_too_large_objects_stop_their_stream_only() -> None:
-    """A stream with an Object above our limit is stopped; the session lives."""
+    """A stream with an Object above our limit is stopped; what stood before it is kept."""
     peer = RawPeer(session_is_client=True, max_object_size=10)
     peer.session.fetch(TRACK)
-    stream = peer.stream("05 00 1c 0c 05 80 0b 61")
+    stream = peer.stream("05 00 1c 0c 05 80 02 61 61 00 0b 61")
+    received = [event.object for event in peer.seen(ObjectReceived)]
+    assert [(Location(12, 5), b"aa")] == [(item.location, item.payload) for item in received]
     assert StreamError.EXCESSIVE_LOAD == peer.tap.codes("stop")[stream]
     assert [StreamError.EXCESSIVE_LOAD] == [event.code for event in peer.seen(StreamEnded)]
     assert peer.code is None

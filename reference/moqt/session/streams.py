@@ -16,6 +16,7 @@ from moqt.session.events import (
 )
 from moqt.session.requests import Request
 from moqt.session.subscription import Binding, Subscription
+from moqt.wire.errors import ObjectTooLarge
 from moqt.wire.names import Location
 from moqt.wire.objects import (
     FetchHeader,
@@ -26,7 +27,7 @@ from moqt.wire.objects import (
     SubgroupHeader,
 )
 from moqt.wire.properties import object_defect
-from moqt.wire.stream_decoder import FetchDecoder, SubgroupDecoder
+from moqt.wire.stream_decoder import FetchDecoder, StreamItem, SubgroupDecoder
 from moqt.wire.stream_types import StreamKind
 
 Breach: TypeAlias = str | None
@@ -100,10 +101,18 @@ class SubgroupReader:
         return [subscription.request for subscription in self._infos]
 
     def feed(self, data: bytes | memoryview, fin: bool) -> Breach:
-        """Octets of the stream."""
-        items = self._decoder.feed(data, fin)
+        """Octets of the stream; ObjectTooLarge comes after what stood before that Object."""
         for subscription in self._infos:
             subscription.active()
+        try:
+            breach = self._deliver(self._decoder.feed(data, fin))
+        except ObjectTooLarge as error:
+            if breach := self._deliver(error.items):
+                return breach
+            raise
+        return breach or (self._finish() if fin else None)
+
+    def _deliver(self, items: list[StreamItem]) -> Breach:
         for item in items:
             match item:
                 case Object():
@@ -117,7 +126,7 @@ class SubgroupReader:
                     self._begin(item)
         if items and isinstance(items[-1], ObjectHeader):
             self._announce(items[-1])
-        return self._finish() if fin else None
+        return None
 
     def _begin(self, header: SubgroupHeader) -> None:
         self._header = header
@@ -222,10 +231,20 @@ class FetchReader:
         return [self._target.request]
 
     def feed(self, data: bytes | memoryview, fin: bool) -> Breach:
-        """Octets of the stream."""
-        items = self._decoder.feed(data, fin)
+        """Octets of the stream; ObjectTooLarge comes after what stood before that Object."""
         if self._target.subscription is not None:
             self._target.subscription.active()
+        try:
+            breach = self._deliver(self._decoder.feed(data, fin))
+        except ObjectTooLarge as error:
+            if breach := self._deliver(error.items):
+                return breach
+            raise
+        if fin and not breach:
+            self.ended(None)
+        return breach
+
+    def _deliver(self, items: list[StreamItem]) -> Breach:
         request = self._target.request
         core = self._core
         for item in items:
@@ -248,8 +267,6 @@ class FetchReader:
                     )
         if items and isinstance(items[-1], ObjectHeader):
             core.emit(ObjectStarted(request, items[-1].location, self._info))
-        if fin:
-            self.ended(None)
         return None
 
     def _range(self, marker: RangeMarker) -> None:
