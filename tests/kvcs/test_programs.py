@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -30,6 +31,7 @@ from kvcs.model.base import ModelShape
 from kvcs.model.causal import CausalModel
 from kvcs.programs.bench import bench
 from kvcs.programs.consume import consume
+from kvcs.programs.memory import map_objects_alone
 from kvcs.programs.publish import publish
 from kvcs.programs.relay import relay
 from kvcs.tensorfile import Layer, TensorFile, read_tensor_file, write_tensor_file
@@ -238,6 +240,11 @@ def test_a_consumer_checks_everything_before_it_connects(cache: Path, tmp_path: 
     assert "0..2" in refusal(consume, url, *target, *like, "--layers", "1-3")
     assert "write KID=FILE" in refusal(consume, url, *target, *like, "--producer-key", "x")
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_relay_maps_objects_alone_where_malloc_can() -> None:
+    """glibc takes the threshold; another C library is left as it is."""
+    assert hasattr(ctypes.CDLL(None), "mallopt") is map_objects_alone()
 
 
 @pytest.mark.parametrize("command", [relay, publish, consume, bench])

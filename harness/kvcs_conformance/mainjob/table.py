@@ -12,11 +12,15 @@ from kvcs_conformance.mainjob.findings import Finding
 from kvcs_conformance.mainjob.job import Done
 
 MIB = 2**20
+WIDTH = 140
+"""Columns where no terminal says how many there are."""
 
 
 def print_job(done: Done, findings: Sequence[Finding]) -> None:
     """What was computed, when it was usable, what crossed each link, and the verdicts."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
     plan = done.plan
     console.print(
         f"KV cache of {len(plan.prompt)} tokens, {done.layers} layers, "
@@ -27,7 +31,7 @@ def print_job(done: Done, findings: Sequence[Finding]) -> None:
     console.print(_links(done))
     for reader in done.readers:
         console.print(
-            f"{reader.name} joined at {_ms(reader.joined)}, first layer usable "
+            f"{reader.name} ({reader.mode.value}) joined at {_ms(reader.joined)}, first layer usable "
             f"{_ms(reader.first_usable - reader.joined)} later, everything verified "
             f"{_ms(reader.restored - reader.joined)} later, next token "
             f"{_ms(reader.computed - reader.joined)} later"

@@ -10,6 +10,7 @@ from moqt.relay import Relay, RelayConfig
 from moqt.session import SessionConfig
 
 from kvcs.bench.processes import Channel
+from kvcs.programs.memory import map_objects_alone
 
 LOOPBACK = "127.0.0.1"
 
@@ -29,7 +30,8 @@ def settings_for(folder: Path, datagram_size: int) -> dict[str, Any]:
 
 
 async def relay(channel: Channel, settings: dict[str, Any]) -> None:
-    """A relay with a cache of `cache_budget` octets."""
+    """A relay with a cache of `cache_budget` octets, set up as the program sets it up."""
+    map_objects_alone()
     host = QuicHost(Relay(RelayConfig(cache_budget=settings["cache_budget"])), options(settings))
     files = {"cert_file": settings["cert"], "key_file": settings["key"]}
     channel.tell("ready", await host.listen(LOOPBACK, 0, SessionConfig(), **files))

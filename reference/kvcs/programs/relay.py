@@ -14,6 +14,7 @@ from moqt.session import SessionConfig
 
 from kvcs.authorization import scope_policy
 from kvcs.errors import InputError
+from kvcs.programs.memory import map_objects_alone
 from kvcs.programs.options import (
     FILE,
     Events,
@@ -95,6 +96,7 @@ def relay(
         authorise=scope_policy(_grants(grants)) if grants else allow,
     )
     tell = Events(events)
+    map_objects_alone()
     connectivity = Connectivity(**transport)
     with certificate(cert, key) as files:
         run(lambda stop: _serve(stop, address, files, config, connectivity, tell))
