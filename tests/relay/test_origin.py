@@ -5,15 +5,22 @@ from __future__ import annotations
 import pytest
 from moqt.drivers.memory import Network
 from moqt.origin import LocalTrack
-from moqt.session.events import Via
-from moqt.wire.errors import LocalProtocolError, PublishDoneCode, RequestErrorCode, RequestRefused
+from moqt.relay import Relay
+from moqt.session.events import ObjectReceived, Via
+from moqt.wire.errors import (
+    LocalProtocolError,
+    PublishDoneCode,
+    RequestErrorCode,
+    RequestRefused,
+    StreamError,
+)
 from moqt.wire.filters import NEXT_OBJECT, LocationFilter, LocationFilterType
 from moqt.wire.messages import FetchOk, Parameters, RequestOk, SubscribeOk
 from moqt.wire.names import Location
 from moqt.wire.objects import ObjectStatus
 from moqt.wire.properties import encode_properties
 
-from .world import LAST, SESSION, SPACE, TRACK, OpenOrigin, Peer, absolute, fill, make
+from .world import LAST, SESSION, SPACE, TRACK, OpenOrigin, Peer, World, absolute, fill, make
 
 
 class Direct:
@@ -284,3 +291,46 @@ def test_publishing_what_contradicts_is_refused() -> None:
     track.publish(make(0, 0))
     with pytest.raises(LocalProtocolError):
         track.publish(make(0, 0, b"other"))
+
+
+def test_stopped_fetch_makes_room_for_another() -> None:
+    """R147: STOP_SENDING on the data stream ends the FETCH, also for the limit of FETCHes."""
+    direct = Direct(max_fetches_per_session=1)
+    track = direct.track(1)
+    for number in range(100):
+        track.publish(make(1, number, bytes(100_000)))
+    first = direct.peer.session.fetch(TRACK)
+    direct.net.run(lambda: bool(direct.peer.objects(first)))
+    (event, *_) = direct.peer.of(ObjectReceived, first)
+    assert event.stream.stream_id is not None
+    direct.net.stop_sending(direct.peer.session, event.stream.stream_id, StreamError.CANCELLED)
+    direct.settle()
+    second = direct.peer.session.fetch(TRACK, Parameters(location_filter=absolute((0, 0), (0, 2))))
+    direct.settle()
+    assert direct.peer.objects(second) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_origin_follows_goaway() -> None:
+    """GOAWAY: the namespaces are announced on a new session; the old one ends with its use."""
+    world = World()
+    spare = Relay()
+    world.net.listen("spare", spare, world.session)
+    origin = world.origin()
+    track = origin.add_track(TRACK)
+    subscriber = world.peer("subscriber")
+    request = world.subscribe(subscriber)
+    (old,) = origin.sessions
+    for session in world.relay.sessions:
+        if session is not subscriber.session:
+            session.goaway(b"moqt://spare/")
+    world.settle()
+    fill(track, range(1))
+    world.settle()
+    assert subscriber.objects(request) == [(0, 0), (0, 1), (0, 2)]
+    assert not old.closed
+    late = world.peer("late", url="moqt://spare/")
+    fetched = world.fetch(late)
+    assert late.objects(fetched) == [(0, 0), (0, 1), (0, 2)]
+    subscriber.session.cancel(request)
+    world.settle()
+    assert old.closed

@@ -14,6 +14,8 @@ from moqt.session.events import (
     RequestReceived,
     SessionClosed,
     SetupReceived,
+    StreamStopped,
+    SubscriptionCut,
     UpdateReceived,
 )
 from moqt.tracks.answering import (
@@ -159,6 +161,10 @@ class Origin:
             case RequestFailed(request):
                 self._ended(request, event.error)
             case RequestCancelled(request):
+                self._ended(request, None)
+            case SubscriptionCut(request):
+                self._ended(request, None)
+            case StreamStopped(request) if request.kind is RequestKind.FETCH:
                 self._ended(request, None)
             case GoawayReceived(request=None):
                 self._move(session, event.message.uri)

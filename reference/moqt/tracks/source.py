@@ -59,7 +59,7 @@ class StoreSource:
         self._group = (self._end if descending else self._start) >> 64
         self._at = max(self._start, group_start(self._group)) if descending else self._start
         self._done = self._start > self._end
-        store.readers.add(self)
+        self._closed = False
 
     @property
     def position(self) -> Location:
@@ -112,11 +112,11 @@ class StoreSource:
     def close(self) -> None:
         """The reader is gone."""
         self._done = True
-        if self not in self._store.readers:
+        if self._closed:
             return
-        self._store.readers.discard(self)
+        self._closed = True
+        self._wait_at(None)
         self.on_close()
-        self.waits_at = None
         self._release()
         if self._arrived is not None:
             self._store.unpin(self._arrived)
@@ -130,7 +130,7 @@ class StoreSource:
 
     def changed(self) -> None:
         """Go on reading."""
-        self.waits_at = None
+        self._wait_at(None)
         if not self._reading:
             self.wake()
 
@@ -153,7 +153,7 @@ class StoreSource:
                 return self._mark(RangeKind.UNKNOWN, min(run_end, given_up[1]))
             if self._resolve is None:
                 return self._mark(RangeKind.UNKNOWN, run_end)
-        self.waits_at = self._at
+        self._wait_at(self._at)
         if known is Known.UNKNOWN and self._resolve is not None:
             start = self._at if not self._descending else self._unknown_start()
             self._resolve(self, location_of(start), location_of(run_end))
@@ -161,6 +161,14 @@ class StoreSource:
                 return None
         self.on_wait()
         return FetchState.WAIT
+
+    def _wait_at(self, key: int | None) -> None:
+        """Be told of news at `key`, or of none."""
+        self.waits_at = key
+        if key is None:
+            self._store.readers.discard(self)
+        else:
+            self._store.readers.add(self)
 
     def _hand_out(self, entry: Entry) -> Object | None:
         item = entry.object
