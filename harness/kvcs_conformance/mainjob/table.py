@@ -31,8 +31,8 @@ def print_job(done: Done, findings: Sequence[Finding]) -> None:
     console.print(_links(done))
     for reader in done.readers:
         console.print(
-            f"{reader.name} ({reader.mode.value}) joined at {_ms(reader.joined)}, first layer usable "
-            f"{_ms(reader.first_usable - reader.joined)} later, everything verified "
+            f"{reader.name} ({reader.mode.value}) joined at {_ms(reader.joined)}, first layer "
+            f"usable {_ms(reader.first_usable - reader.joined)} later, everything verified "
             f"{_ms(reader.restored - reader.joined)} later, next token "
             f"{_ms(reader.computed - reader.joined)} later"
         )

@@ -38,6 +38,8 @@ def measure_codec(results: Results) -> None:
     for offset in range(1, len(stream), 1200):
         items = decoder.feed(stream[offset : offset + 1200])
         found += sum(type(item) is Object for item in items)
+    if found != OBJECTS:
+        raise RuntimeError(f"{found} of {OBJECTS} Objects were decoded")
     _rate(results, "decode subgroup Objects of 64 octets", found, start)
 
     data = os.urandom(32768)

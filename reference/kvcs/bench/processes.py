@@ -118,6 +118,8 @@ class Process:
             got, value = self._connection.recv()
         except EOFError:
             raise InputError(f"the {self.name} ended before it said '{name}'") from None
+        if got == "failed":
+            raise InputError(f"the {self.name} failed: {value.strip().splitlines()[-1]}")
         if got != name:
             raise InputError(f"the {self.name} said '{got}' instead of '{name}': {value}")
         return value

@@ -22,7 +22,7 @@ TOKENIZER = b"octets: one token per octet of UTF-8 text, its value is its id"
 class ModelShape:
     """Sizes of a model; `heads` is a multiple of `kv_heads`."""
 
-    layers: int = 12
+    layers: int = 16
     hidden: int = 512
     heads: int = 8
     kv_heads: int = 4
