@@ -53,8 +53,8 @@ def test_the_codec_handles_every_object_that_is_counted() -> None:
     """Encode, decode, build and check each have a rate."""
     results = Results()
     measure_codec(results)
-    assert [1, 1, 1, 1] == [len(result.values) for result in results]
-    assert 20_000 == OBJECTS
+    assert ["encode", "decode", "build", "check"] == [one.name.split()[0] for one in results]
+    assert all(one.values[0] > 0 for one in results)
 
 
 @pytest.mark.slow
