@@ -50,7 +50,7 @@ def warm() -> tuple[World, Peer]:
 
 @pytest.mark.parametrize("parameters", [AS_A, Parameters()])
 def test_everything_of_another_scope_is_refused_from_cache_too(parameters: Parameters) -> None:
-    """Field case 13, R208, R213, R229, R231, R232: with a token of A, or none, nothing of B."""
+    """Field case 13, R198, R208, R213, R229, R231, R232: nothing of B with a token of A or none."""
     world, peer = warm()
     session = peer.session
     requests = [

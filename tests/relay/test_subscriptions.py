@@ -225,6 +225,41 @@ def test_update_resumes_the_upstream() -> None:
     assert [event.update.parameters.forward for event in updates] == [1]
 
 
+def test_new_group_request_goes_upstream_once() -> None:
+    """NEW_GROUP_REQUEST: in the first SUBSCRIBE, then in an update unless one is outstanding."""
+    world = World()
+    dynamic = encode_properties([(0x30, 1)])
+    senders: list[SubscriptionSender] = []
+
+    def accept(request: Request) -> None:
+        largest = Location(3, 0)
+        sender = request.session.accept_subscribe(
+            request, largest=largest, track_properties=dynamic
+        )
+        senders.append(sender)
+
+    publisher = world.peer("publisher", accept)
+    announce(world, publisher)
+    one, two = world.peer("one"), world.peer("two")
+    first = world.subscribe(one, new_group_request=4)
+    (upstream,) = publisher.requests()
+    assert upstream.parameters.new_group_request == 4
+    one.session.update(first, Parameters(new_group_request=0))
+    world.settle()
+    world.subscribe(two, new_group_request=4)
+    world.subscribe(two, new_group_request=2)
+    asked = [event.update.parameters for event in publisher.of(UpdateReceived, upstream)]
+    assert [parameters.new_group_request for parameters in asked] == [0, 4]
+    one.session.update(first, Parameters(new_group_request=4))
+    world.settle()
+    assert len(publisher.of(UpdateReceived, upstream)) == 2
+    senders[0].offer(make(4, 0), first=True)
+    world.settle()
+    one.session.update(first, Parameters(new_group_request=5))
+    world.settle()
+    assert len(publisher.of(UpdateReceived, upstream)) == 3
+
+
 def test_reset_subgroup_is_reset_downstream() -> None:
     """R165: a reset subgroup stream is reset downstream; the subscription goes on."""
     world = World()

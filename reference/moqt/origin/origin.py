@@ -276,7 +276,7 @@ class Origin:
                 self._close_if_idle(request.session)
 
     def _move(self, session: Session, uri: bytes) -> None:
-        """GOAWAY: announce on a new session, keep sending on the old one (MOQT-22 §6.4)."""
+        """GOAWAY: announce on a new session, keep sending on the old one (MOQT-22 §9.2)."""
         self._leaving.add(session)
         if session.is_client and session.url is not None:
             self.connect(uri.decode() or session.url, session.config)

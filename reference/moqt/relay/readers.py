@@ -34,7 +34,7 @@ class Reader:
     """A fetch or fill stream that reads from the Track's store.
 
     `fill_timeout` is FILL_TIMEOUT in milliseconds: the whole wait for publishers, 0 for none,
-    None for as long as they go on sending (MOQT-22 §9.20.8).
+    None for as long as they go on sending (MOQT-22 §9.20).
     """
 
     def __init__(self, track: RelayTrack, fill_timeout: int | None) -> None:

@@ -86,13 +86,16 @@ class RelayTrack:
         """Answer a SUBSCRIBE now, or once a publisher answered (R209, R218)."""
         self.check_wellformed()
         forward = request.parameters.forward != 0
+        group = request.parameters.new_group_request
         if self.established:
             self.subscribers.accept(request)
+            if group is not None:
+                self.request_new_group(group)
             self.find_publishers(forward=forward)
             self.adjust_forward()
             return
         wait = (request.parameters.rendezvous_timeout or 0) / 1000
-        self.find_publishers(forward=forward, asking=request.session)
+        self.find_publishers(forward=forward, asking=request.session, new_group=group)
         if not self.upstreams and not wait:
             raise RequestRefused(NO_PUBLISHER.reason, RequestErrorCode.DOES_NOT_EXIST)
         context = self.context
@@ -102,7 +105,9 @@ class RelayTrack:
             context.now() + limit, lambda: self._waited(request)
         )
 
-    def find_publishers(self, *, forward: bool, asking: Session | None = None) -> None:
+    def find_publishers(
+        self, *, forward: bool, asking: Session | None = None, new_group: int | None = None
+    ) -> None:
         """SUBSCRIBE at every publisher that is not asked yet (R216, R220, R224)."""
         for session in self.context.publishers(self.name.namespace, asking):
             if session not in self.upstreams:
@@ -110,6 +115,7 @@ class RelayTrack:
                     authorization_tokens=self.context.tokens(session),
                     location_filter=NEXT_OBJECT,
                     forward=None if forward else 0,
+                    new_group_request=new_group,
                 )
                 request = ask(partial(session.subscribe, self.name, parameters))
                 if request is None:
@@ -224,7 +230,7 @@ class RelayTrack:
         self.store.largest = None
 
     def request_new_group(self, group: int) -> None:
-        """Pass NEW_GROUP_REQUEST on, unless it is pending or moot (MOQT-22 §9.20.17)."""
+        """Pass NEW_GROUP_REQUEST on, unless it is pending or moot (MOQT-22 §9.20)."""
         largest = self.store.largest
         if not integer_property(self.properties or b"", PropertyType.DYNAMIC_GROUPS, 0):
             return
@@ -245,7 +251,7 @@ class RelayTrack:
         return not busy and not self.suspects and next(iter(self.store), None) is None
 
     def leave(self, session: Session) -> None:
-        """Another publisher is established in place of this one (MOQT-22 §7.5)."""
+        """Another publisher is established in place of this one (MOQT-22 §7)."""
         upstream = self.upstreams.get(session)
         others = [one for at, one in self.upstreams.items() if at is not session]
         if upstream is not None and any(one.established for one in others):
