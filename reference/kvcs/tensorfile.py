@@ -152,7 +152,11 @@ def write_tensor_file(path: Path, cache: TensorFile) -> None:
     check_writable(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        # The library makes files that only their owner can read; ours follow the umask.
+        unfinished.touch()
+        mode = unfinished.stat().st_mode
         save_file(arrays, unfinished, metadata)
+        unfinished.chmod(mode)
         os.replace(unfinished, path)
     except (OSError, SafetensorError) as error:
         raise InputError(f"cannot write {path}: {_plain(error)}") from None

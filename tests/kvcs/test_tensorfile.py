@@ -89,6 +89,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert descriptor() == back.descriptor
     assert arrays["layers.0.k"].tobytes() == back.layers[0].k.tobytes()
     assert [path] == list(tmp_path.iterdir())
+    (plain := tmp_path / "plain").touch()
+    assert plain.stat().st_mode == path.stat().st_mode
 
 
 def test_latent_attention_has_keys_alone(tmp_path: Path) -> None:
