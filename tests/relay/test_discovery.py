@@ -134,6 +134,17 @@ def test_open_requests_and_namespaces_are_limited() -> None:
     assert peer.ok(third) is not None
 
 
+def test_ended_requests_are_forgotten() -> None:
+    """R230: however many requests a session made, only open ones count and are remembered."""
+    world = World()
+    fill(world.origin().add_track(TRACK), range(1))
+    peer = world.peer("peer")
+    for _ in range(200):
+        request = world.fetch(peer, (0, 0), (0, 0))
+        assert peer.objects(request) == [(0, 0)]
+    assert max(len(limits._open) for limits in world.relay.sessions.values()) <= 64
+
+
 def test_chain_lists_namespaces_of_the_upper_relay() -> None:
     """SUBSCRIBE_NAMESPACE goes upstream once for a prefix; NAMESPACEs and their ends come down."""
     world = World()

@@ -6,6 +6,9 @@ from moqt.relay.config import RelayConfig
 from moqt.session import Request, RequestKind, RequestState
 from moqt.wire.errors import RequestErrorCode, RequestRefused
 
+SWEEP = 64
+"""Requests that are remembered before looking for ended ones."""
+
 
 class SessionLimits:
     """A bucket of requests that refills with time, and the requests that are open."""
@@ -14,7 +17,9 @@ class SessionLimits:
         self._config = config
         self._tokens = float(config.request_burst)
         self._filled_at = now
+        # Not every end of a request is told; those that ended are swept out now and then.
         self._open: set[Request] = set()
+        self._sweep_at = SWEEP
 
     def admit(self, request: Request, now: float) -> None:
         """Count a new request. Raises RequestRefused EXCESSIVE_LOAD beyond a limit (R230)."""
@@ -27,8 +32,9 @@ class SessionLimits:
                 self._refuse(f"more than {config.request_rate} requests per second")
             self._tokens -= 1
         limit = config.max_requests
-        if limit is not None and len(self._open) >= limit:
+        if len(self._open) >= self._sweep_at or (limit is not None and len(self._open) >= limit):
             self._open = {one for one in self._open if one.state is not RequestState.TERMINATED}
+            self._sweep_at = max(SWEEP, 2 * len(self._open))
         if limit is not None and len(self._open) >= limit:
             self._refuse(f"{limit} requests are open on this session")
         if request.kind is RequestKind.PUBLISH_NAMESPACE and config.max_namespaces is not None:
