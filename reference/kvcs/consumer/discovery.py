@@ -117,7 +117,7 @@ class Discovery:
         self._timers.cancel("probe")
         self._hit = False
         self._cancel()
-        ready = [source for source in self._sources if source.ready]
+        ready = [source for source in self._sources if source.asks]
         if self.finished or not self._anchors or not ready:
             self._finish()
             return

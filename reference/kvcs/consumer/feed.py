@@ -100,7 +100,8 @@ class ManifestFeed:
                 self._object(event)
             case RequestFailed(error=error):
                 code = None if error is None else error.code
-                if code == RequestErrorCode.DOES_NOT_EXIST and self._tracks:
+                missing = code == RequestErrorCode.DOES_NOT_EXIST
+                if missing and self._tracks and self.route.source.asks:
                     self._track = self._tracks.pop(0)
                     self.start()
                 else:

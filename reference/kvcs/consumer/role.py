@@ -150,9 +150,13 @@ class Consumer(Questions):
 
     def found(self, source: Source, namespace: KvcsNamespace, depth: int) -> None:
         """A probe was answered."""
-        view = self.publications.add(namespace, vouched=False)
-        view.route(source)
-        self.emit("publication", publication=view.id.hex(), source=source.url, blocks=depth)
+        if self.publications.full and self.publications.get(namespace) is None:
+            detail = "more publications than a restore looks at"
+            self.emit("namespace-ignored", source=source.url, detail=detail)
+        else:
+            view = self.publications.add(namespace, vouched=False)
+            view.route(source)
+            self.emit("publication", publication=view.id.hex(), source=source.url, blocks=depth)
         if self._feed is None and self._restore is None:
             self._exhausted()
         elif self._restore is not None:
@@ -171,17 +175,18 @@ class Consumer(Questions):
 
     # Publications
 
-    def _begin(self, view: PublicationView) -> None:
-        """Ask for a publication's manifest over the next route."""
+    def _begin(self, view: PublicationView) -> bool:
+        """Ask for a publication's manifest over the next route; False: there is none."""
         view.tried = True
         for source in self._sources.ready:
             view.route(source)
         routes = [route for route in view.usable_routes() if route not in self._fed]
         if not routes:
-            self.discard(view, "manifest.unavailable", "no source gave a manifest of it")
-            return
+            self._drop(view, "manifest.unavailable", "no source gave a manifest of it")
+            return False
         self._start_feed(routes[0])
         self.timers.set("manifest", self.now + self.request.budgets.manifest, self._manifest_late)
+        return True
 
     def _start_feed(self, route: Route) -> None:
         if self._feed is not None:
@@ -244,7 +249,8 @@ class Consumer(Questions):
         current = view.log.current
         if current is None:
             feed.route.failed = feed.route.failed or reason
-            self._begin(view)
+            if not self._begin(view):
+                self._exhausted()
         elif not all(segment.complete for segment in current.segments):
             others = [route for route in view.usable_routes() if route not in self._fed]
             if others:
@@ -253,8 +259,12 @@ class Consumer(Questions):
 
     def discard(self, publication: PublicationView, reason: str, detail: str) -> None:
         """Nothing of a publication is used, whatever was received of it."""
-        if publication.discarded is not None:
-            return
+        if publication.discarded is None:
+            self._drop(publication, reason, detail)
+            if self._restore is None or self._feed is None:
+                self._exhausted()
+
+    def _drop(self, publication: PublicationView, reason: str, detail: str) -> None:
         publication.discarded = reason
         self.emit(
             "publication-discarded",
@@ -273,8 +283,6 @@ class Consumer(Questions):
                 self._restore = None
             else:
                 restore.forget(publication)
-        if self._restore is None or self._feed is None:
-            self._exhausted()
 
     def _set_aside(self, restore: Restore) -> None:
         """Another publication takes over; what this one gave stays a possible result."""
@@ -333,10 +341,9 @@ class Consumer(Questions):
         discovery, restore = self._discovery, self._restore
         if self.done or discovery is None:
             return
-        view = self.publications.untried()
-        if view is not None:
-            self._begin(view)
-            return
+        while (view := self.publications.untried()) is not None:
+            if self._begin(view):
+                return
         spent = restore is not None and restore.supply.spent
         if not spent and (discovery.asking or self._replacement_expected()):
             return

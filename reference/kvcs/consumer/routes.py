@@ -13,6 +13,9 @@ from kvcs.consumer.manifests import ManifestLog
 from kvcs.consumer.request import ConsumeRequest
 from kvcs.names import DataTrack, KvcsNamespace, TrackName
 
+MAX_PUBLICATIONS = 256
+"""Publications that one restore looks at."""
+
 MAX_REFUSALS = 2
 """An Object that a route failed to give so often marks the route as failed."""
 
@@ -39,6 +42,11 @@ class Source:
         """Whether its SETUP came and it has not failed."""
         return self.state is SourceState.READY and not self.session.closed
 
+    @property
+    def asks(self) -> bool:
+        """Whether it takes a request now; a GOAWAY counts before we hear of it."""
+        return self.ready and not self.leaving and self.session.takes_requests
+
     def cancel(self, request: Request | None) -> None:
         """Cancel a request, unless it ended before we heard of it."""
         if request is not None and self.ready and request.state is not RequestState.TERMINATED:
@@ -59,9 +67,7 @@ class Route:
     @property
     def usable(self) -> bool:
         """Whether a request may go this way."""
-        source = self.source
-        open_to_us = source.ready and not source.leaving
-        return self.failed is None and open_to_us and self.publication.discarded is None
+        return self.failed is None and self.source.asks and self.publication.discarded is None
 
     def refused(self, track: DataTrack, location: Location) -> None:
         """The route failed to give an Object that should exist."""
@@ -110,6 +116,11 @@ class Publications:
 
     def __bool__(self) -> bool:
         return bool(self._all)
+
+    @property
+    def full(self) -> bool:
+        """Whether no other publication is to be added: a source may list without end."""
+        return len(self._all) >= MAX_PUBLICATIONS
 
     def get(self, namespace: KvcsNamespace) -> PublicationView | None:
         """The publication, if it turned up."""

@@ -82,6 +82,11 @@ class Session:
         return self._core.closed
 
     @property
+    def takes_requests(self) -> bool:
+        """Whether we may still ask: the session is open, and the peer sent no GOAWAY for it."""
+        return not self.closed and not self._control.goaway_received
+
+    @property
     def peer_setup(self) -> SetupOptions | None:
         """The peer's Setup Options, once they came."""
         return self._core.peer_setup
