@@ -20,7 +20,3 @@ class DataError(UsageError):
 
 class SetupFailed(Exception):
     """A step before the judged behaviour did not come to be; the case is blocked."""
-
-
-class Unsupported(Exception):
-    """The peer under test says that it cannot do what the case needs."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.catalogue import Catalogue
-from kvcs_conformance.errors import SetupFailed, Unsupported
+from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, write_json
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.network import make_link
@@ -56,8 +56,6 @@ def perform(
             stage.play()
         except SetupFailed as error:
             trouble = {"kind": "setup", "text": str(error)}
-        except Unsupported as error:
-            trouble = {"kind": "unsupported", "text": str(error)}
         except Exception as error:  # a defect of the harness must not be charged to a peer
             place = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kvcs.cose import Algorithm, PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from kvcs.cose import Algorithm
 from kvcs.identity import P0
 from kvcs.names import Component
 from kvcs.publisher.spec import Encoding, PublicationSpec, Signer
@@ -129,11 +130,15 @@ class Scenario:
         return digest.hexdigest()
 
     @property
-    def signing_key(self) -> PrivateKey:
+    def signing_key(self) -> Ed25519PrivateKey:
         """The producer key of a signed scenario (EdDSA); `kid` is in `signer`."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
         return Ed25519PrivateKey.from_private_bytes(_digest(self.seed, "producer key"))
+
+    @property
+    def producer(self) -> dict[str, str]:
+        """What consumers are told of the producer key: kid, and the public key, raw, in hex."""
+        raw = self.signing_key.public_key().public_bytes_raw()
+        return {"kid": self.kid.hex(), "ed25519": raw.hex()}
 
     @property
     def kid(self) -> bytes:
@@ -150,6 +155,7 @@ class Scenario:
             "components": self.values["components"],
             "manifest": self.values["manifest"],
             "deterministic": self.values["deterministic"],
+            "producer": self.producer,
             "max_cache_duration_ms": self.retention_ms,
             "layer_time_s": self.layer_time,
         }

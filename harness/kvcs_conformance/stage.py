@@ -275,6 +275,7 @@ class Stage:
                 if node.publication is not None
             },
             "requests": self._requests,
+            "producer": self.scenario.producer,
             "retention_ms": self.scenario.retention_ms,
             "layer_digests": [
                 self.scenario.layer_digest(layer) for layer in range(self.scenario.layers)

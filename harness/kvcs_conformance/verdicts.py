@@ -77,6 +77,7 @@ class Reason(StrEnum):
     MANIFEST_SHAPE = "manifest.shape"
     MANIFEST_INCONSISTENT = "manifest.inconsistent"
     MANIFEST_VERSIONS = "manifest.versions"
+    MANIFEST_SIGNATURE = "manifest.signature"
     REQUEST_SHAPE = "request.shape"
     REQUEST_ORDER = "request.order"
     REQUEST_REFUSED = "request.wrongly-refused"
@@ -122,6 +123,7 @@ REASONS: dict[Reason, str] = {
     Reason.MANIFEST_SHAPE: "a manifest is not the JSON object that it must be",
     Reason.MANIFEST_INCONSISTENT: "a manifest contradicts the namespace or the Objects",
     Reason.MANIFEST_VERSIONS: "manifest versions are not numbered or frequent as they must be",
+    Reason.MANIFEST_SIGNATURE: "a manifest is not signed as it must be",
     Reason.REQUEST_SHAPE: "a request does not carry what the procedure says",
     Reason.REQUEST_ORDER: "requests came in another order than the procedure says",
     Reason.REQUEST_REFUSED: "a request that is allowed was refused",

@@ -85,7 +85,6 @@ def test_trouble_decides_before_silence(catalogue: catalogues.Catalogue) -> None
     assert with_trouble("version", SWAPPED) == ("inconclusive", Reason.VERSION, "")
     assert with_trouble("setup", []) == ("blocked", Reason.SETUP_FAILED, "")
     assert with_trouble("setup", SWAPPED)[0] == "fail"
-    assert with_trouble("unsupported", []) == ("unsupported", Reason.UNSUPPORTED, "")
 
 
 def test_a_departure_is_a_pass_that_is_not_strict(catalogue: catalogues.Catalogue) -> None:

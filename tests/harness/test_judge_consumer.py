@@ -194,3 +194,20 @@ def test_fetches_layers() -> None:
     assert found(word, [], sent=fetch(group_order=1), layers=layers) == shape
     assert found(word, [], sent=right, layers=[1, 2]) == shape
     assert found(word, [], sent=[], layers=layers) == UNSEEN
+
+
+def test_asks_longest_prefix_first() -> None:
+    """Four fields of the whole prompt first; another prefix first, or a wider one at any time,
+    contradicts (KVCS-7.1-1)."""
+
+    def ask(*prefix: str) -> Event:
+        return message("SubscribeNamespace", prefix=list(prefix))
+
+    word = "asks-longest-prefix-first"
+    right, shorter = ask(*NAMESPACE[:4]), ask(*NAMESPACE[:3], "66" * 32)
+    shape = against(Reason.REQUEST_SHAPE)
+    assert found(word, [], sent=[right]) == UPHELD
+    assert found(word, [], sent=[right, shorter]) == UPHELD
+    assert found(word, [], sent=[shorter, right]) == shape
+    assert found(word, [], sent=[right, ask(*NAMESPACE[:2])]) == shape
+    assert found(word, [], sent=[]) == UNSEEN

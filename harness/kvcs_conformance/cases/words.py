@@ -200,9 +200,21 @@ TAMPERS: dict[str, Word] = _table(
         },
         value=COUNT,
     ),
+    _tamper("data-replaced", "one bit of Data differs, and Data Digest is that of the new Data"),
     _tamper("cut", "the last `octets` of the payload are missing", octets=COUNT),
     _tamper("padded", "`octets` zero octets follow the payload", octets=COUNT),
     _tamper("withheld", "the Object is not published"),
+    Word(
+        "signature-broken",
+        "publisher",
+        "one bit of the signature of every manifest version differs",
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["by"],
+            "properties": {"by": NAME},
+        },
+    ),
     Word(
         "descriptor-member",
         "publisher",

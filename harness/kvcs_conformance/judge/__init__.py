@@ -7,6 +7,8 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     properties,
     publisher,
     relay,
+    requests,
+    signature,
 )
 from kvcs_conformance.judge.assess import Assessment, assess
 from kvcs_conformance.judge.findings import Finding, Outcome

@@ -17,7 +17,6 @@ _VOID = ("harness", "version")
 _TROUBLE: dict[str, tuple[Verdict, Reason, str]] = {
     "harness": (Verdict.HARNESS_ERROR, Reason.HARNESS, "harness"),
     "setup": (Verdict.BLOCKED, Reason.SETUP_FAILED, ""),
-    "unsupported": (Verdict.UNSUPPORTED, Reason.UNSUPPORTED, ""),
     "version": (Verdict.INCONCLUSIVE, Reason.VERSION, ""),
 }
 

@@ -1,4 +1,4 @@
-"""Judge words for a consumer: what it asks for on the wire, and what it reports to have used.
+"""Judge words for what a consumer reports to have used and left aside.
 
 A report is the consumer's own word; it is held against the log of the relay that it asks, which
 is ours.
@@ -18,9 +18,7 @@ from kvcs_conformance.verdicts import Reason
 NUMBER = {"type": "integer", "minimum": 0}
 TRACK = {"type": "string"}
 _CONSUMER = "consumer"
-_RELAY = "relay"
-_NEXT_OBJECT, _ABSOLUTE_START, _RELATIVE_START, _GROUP_END = 5, 2, 1, 3
-_ASCENDING = 1
+RELAY = "relay"
 
 
 def finished(evidence: Evidence) -> Record | None:
@@ -41,7 +39,7 @@ def _about(evidence: Evidence, arguments: Mapping[str, Any], event: str) -> list
 
 def _sent(evidence: Evidence, arguments: Mapping[str, Any]) -> Seen | None:
     """The Object that the arguments name, as our relay sent it."""
-    for seen in evidence.objects(_RELAY, sent=True):
+    for seen in evidence.objects(RELAY, sent=True):
         if seen.track == arguments["track"] and seen.location == (
             arguments["layer"],
             arguments["block"],
@@ -226,7 +224,7 @@ def _tried(evidence: Evidence) -> set[str]:
     """Publication IDs of which the consumer asked for a data track."""
     return {
         message["track"]["namespace"][4]
-        for _, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
+        for _, message in evidence.messages(RELAY, "Subscribe", "Fetch")
         if message["track"]["name"] in evidence.data_tracks()
     }
 
@@ -242,132 +240,3 @@ def publications_combined(evidence: Evidence, _: dict[str, Any]) -> Iterator[Fin
         yield upheld("Objects of two publications made a usable layer", usable[-1])
     else:
         yield unseen("no layer was put together from two publications")
-
-
-@judge("manifest-cose-asked-first")
-def manifest_cose_asked_first(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
-    """The consumer asks for "manifest.cose" before "manifest", and for "manifest" only after
-    DOES_NOT_EXIST."""
-    asked = [
-        (record, message)
-        for record, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
-        if message["track"]["name"].startswith("manifest")
-    ]
-    if not asked:
-        yield unseen("no manifest was asked for")
-        return
-    record, message = asked[0]
-    plain = next(((r, m) for r, m in asked if m["track"]["name"] == "manifest"), None)
-    refused = [
-        answer
-        for answer, error in evidence.messages(_RELAY, "RequestError", sent=True)
-        if error["code"] == 0x10 and answer.index > record.index
-    ]
-    if message["track"]["name"] != "manifest.cose":
-        yield contradicted(
-            Reason.REQUEST_ORDER,
-            "manifest was asked for first",
-            expected="manifest.cose, then manifest after DOES_NOT_EXIST",
-            observed=" then ".join(m["track"]["name"] for _, m in asked),
-            record=record,
-            octets=record.data.get("raw", ""),
-        )
-    elif plain and (not refused or refused[0].index > plain[0].index):
-        yield contradicted(
-            Reason.REQUEST_ORDER,
-            "manifest was asked for though manifest.cose was not refused",
-            expected="manifest only after DOES_NOT_EXIST (0x10)",
-            observed=f"SUBSCRIBE manifest at {plain[0].time:.3f} s",
-            record=plain[0],
-            octets=plain[0].data.get("raw", ""),
-        )
-    else:
-        yield upheld("manifest.cose was asked for first", record)
-
-
-@judge("manifest-not-asked")
-def manifest_not_asked(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
-    """The consumer never asks for the unsigned "manifest". Counts once it is done."""
-    plain = next(
-        (
-            record
-            for record, message in evidence.messages(_RELAY, "Subscribe", "Fetch")
-            if message["track"]["name"] == "manifest"
-        ),
-        None,
-    )
-    if plain:
-        yield contradicted(
-            Reason.REQUEST_ORDER,
-            "the unsigned manifest was asked for",
-            expected="manifest.cose only, because authenticity is required",
-            observed=f"manifest at {plain.time:.3f} s",
-            record=plain,
-            octets=plain.data.get("raw", ""),
-        )
-    elif finished(evidence):
-        yield upheld("only manifest.cose was asked for", finished(evidence))
-    else:
-        yield unseen("the consumer did not come to its end")
-
-
-def _data_requests(
-    evidence: Evidence, kind: str
-) -> Iterator[tuple[Record, Mapping[str, Any], Mapping[str, Any]]]:
-    for record, message in evidence.messages(_RELAY, kind):
-        if message["track"]["name"] in evidence.data_tracks():
-            yield record, message, message.get("parameters", {})
-
-
-def _filter(parameters: Mapping[str, Any] | None) -> tuple[int, ...] | None:
-    found = (parameters or {}).get("location_filter")
-    if found is None:
-        return None
-    names = ("start_group", "start_object", "end_group_delta", "end_object")
-    return (found["type_"], *(found.get(name, 0) for name in names))
-
-
-@judge("joins-exactly-once")
-def joins_exactly_once(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
-    """Every SUBSCRIBE of a data track carries LOCATION_FILTER Next Object (0x05) and
-    FILL_PARAMETERS with LOCATION_FILTER Absolute Start (0x02) {0,0}."""
-    requests = list(_data_requests(evidence, "Subscribe"))
-    if not requests:
-        yield unseen("no data track was subscribed to")
-    for record, message, parameters in requests:
-        live, fill = _filter(parameters), _filter(parameters.get("fill"))
-        if live != (_NEXT_OBJECT, 0, 0, 0, 0) or fill != (_ABSOLUTE_START, 0, 0, 0, 0):
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                f"SUBSCRIBE {message['track']['name']} does not join exactly once",
-                expected="LOCATION_FILTER 05, FILL_PARAMETERS with LOCATION_FILTER 02 00 00",
-                observed=f"filter {live}, fill {fill}",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-        else:
-            yield upheld(f"SUBSCRIBE {message['track']['name']} has both filters", record)
-
-
-@judge("fetches-layers", required=("layers",), layers={"type": "array"})
-def fetches_layers(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every FETCH of a data track carries LOCATION_FILTER Absolute Start, Group End (0x03) from
-    {a, 0} over b-a more Groups, and GROUP_ORDER Ascending."""
-    first, last = arguments["layers"]
-    right = (_GROUP_END, first, 0, last - first, 0)
-    requests = list(_data_requests(evidence, "Fetch"))
-    if not requests:
-        yield unseen("no data track was fetched")
-    for record, message, parameters in requests:
-        got, order = _filter(parameters), parameters.get("group_order")
-        if got != right or order != _ASCENDING:
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                f"FETCH {message['track']['name']} asks for something else",
-                expected=f"LOCATION_FILTER 03 {first:02x} 00 {last - first:02x}, GROUP_ORDER 01",
-                observed=f"filter {got}, group order {order}",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-        else:
-            yield upheld(f"FETCH {message['track']['name']} of layers {first} .. {last}", record)

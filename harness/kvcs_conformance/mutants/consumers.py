@@ -8,13 +8,15 @@ from typing import Any
 
 from kvcs.consumer import Consumer, ConsumeRequest
 from kvcs.consumer.assembly import SegmentAssembly
-from kvcs.consumer.routes import Route
+from kvcs.consumer.manifests import ManifestLog
+from kvcs.consumer.routes import Publications, PublicationView, Route
+from kvcs.cose import read_sign1
 from kvcs.descriptor import Descriptor
 from kvcs.errors import Defect
 from kvcs.identity import KvspP0
 from kvcs.manifest import Manifest, Segment
-from kvcs.names import MANIFEST, MANIFEST_COSE, DataTrack, ManifestTrack
-from kvcs.payload import decode_header
+from kvcs.names import MANIFEST, MANIFEST_COSE, DataTrack, KvcsNamespace, ManifestTrack
+from kvcs.payload import Octets, decode_header
 from moqt.wire.filters import FROM_START, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 from moqt.wire.names import Location
@@ -190,3 +192,45 @@ class OmitsGroupOrder(Consumer):
 
     def layers_parameters(self, route: Route, part: SegmentAssembly) -> Parameters:
         return replace(super().layers_parameters(route, part), group_order=None)
+
+
+@mutant("consumer/skips-listed-digest", requires=("KVCS-10-5",), reasons=_USED)
+class SkipsListedDigest(_Skipping):
+    """An Object that is right in itself is used though the signed manifest lists another digest."""
+
+    blind_to = frozenset({"listed-digest-mismatch"})
+
+
+class _BlindLog(ManifestLog):
+    def _text(self, track: ManifestTrack, octets: Octets) -> Octets:
+        if track is MANIFEST_COSE:
+            return read_sign1(octets).payload
+        return super()._text(track, octets)
+
+
+class _BlindPublications(Publications):
+    def add(self, namespace: KvcsNamespace, *, vouched: bool) -> PublicationView:
+        view = super().add(namespace, vouched=vouched)
+        view.log.__class__ = _BlindLog
+        return view
+
+
+@mutant(
+    "consumer/skips-signature",
+    requires=("KVCS-10-4",),
+    reasons=(Reason.USED_BAD_PUBLICATION,),
+)
+class SkipsSignature(Consumer):
+    """The signature of a manifest is not verified."""
+
+    def __init__(self, request: ConsumeRequest, *arguments: Any) -> None:
+        super().__init__(request, *arguments)
+        self.publications = _BlindPublications(request, self.keys)
+
+
+@mutant("consumer/probes-shortest-first", requires=("KVCS-7.1-1",), reasons=_SHAPE)
+class ProbesShortestFirst(Consumer):
+    """The anchors are probed from the shortest prefix up."""
+
+    def anchors(self) -> Sequence[tuple[int, bytes]]:
+        return list(reversed(super().anchors()))

@@ -138,7 +138,7 @@ class ManifestOfAnotherModel(Publication):
 
 @mutant(
     "publisher/lists-digests-of-other-track",
-    requires=("KVCS-5-9",),
+    requires=("KVCS-5-9", "KVCS-10-3"),
     reasons=(Reason.MANIFEST_INCONSISTENT,),
 )
 class ListsDigestsOfOtherTrack(Publication):

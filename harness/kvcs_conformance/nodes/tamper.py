@@ -6,6 +6,7 @@ Data, and header and length are touched only where the word says so.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from kvcs.names import TrackName
 from kvcs.publisher.publication import Publication
 from moqt.wire.objects import Object, ObjectStatus
 
+from kvcs_conformance.evidence.read import HEADER_OCTETS
 from kvcs_conformance.judge.payload import FIELDS
 
 
@@ -23,7 +25,8 @@ def tampering(base: type[Publication], tampers: Iterable[Mapping[str, Any]]) -> 
     entries = [next(iter(entry.items())) for entry in tampers]
     if not entries:
         return base
-    objects = [(word, value) for word, value in entries if word != "descriptor-member"]
+    objects = [(word, value) for word, value in entries if "track" in value]
+    unsigned = any(word == "signature-broken" for word, _ in entries)
     members = {
         value["member"]: value["value"] for word, value in entries if word == "descriptor-member"
     }
@@ -44,6 +47,12 @@ def tampering(base: type[Publication], tampers: Iterable[Mapping[str, Any]]) -> 
             manifest: Manifest = super().manifest_for()
             return replace(manifest, compat={**manifest.compat, **members})
 
+        def manifest_octets(self, manifest: Manifest) -> bytes:
+            octets: bytes = super().manifest_octets(manifest)
+            if unsigned:  # the signature is the last element of a COSE_Sign1
+                octets = octets[:-1] + bytes([octets[-1] ^ 0x01])
+            return octets
+
     return TamperedPublication
 
 
@@ -62,6 +71,11 @@ def alter(word: str, value: Mapping[str, Any], item: Object) -> Object | None:
         return None
     if word == "data-bit-flipped":
         payload[-1] ^= 0x01
+    elif word == "data-replaced":
+        payload[-1] ^= 0x01
+        field = FIELDS["digest"]
+        digest = hashlib.sha256(payload[HEADER_OCTETS:]).digest()
+        payload[field.offset : field.offset + field.length] = digest
     elif word == "header-field":
         field = FIELDS[value["field"]]
         payload[field.offset : field.offset + field.length] = int(value["value"]).to_bytes(
