@@ -87,6 +87,12 @@ def test_trouble_decides_before_silence(catalogue: catalogues.Catalogue) -> None
     assert with_trouble("setup", SWAPPED)[0] == "fail"
 
 
+def test_a_judge_that_stumbles_is_our_fault(catalogue: catalogues.Catalogue) -> None:
+    """Evidence that a judge cannot read is a harness error, never a fault of the peer."""
+    broken = [("moqt:object_received", {})]
+    assert verdict(catalogue, broken, LAYERS) == ("harness-error", Reason.HARNESS, "harness")
+
+
 def test_a_departure_is_a_pass_that_is_not_strict(catalogue: catalogues.Catalogue) -> None:
     """A legal outcome that is not the preferred one passes, not strictly."""
     events = [asked("x"), answered("RequestError", code=0x10), report("fence", label="f")]

@@ -93,6 +93,16 @@ def test_a_folder_without_result_is_named(
         )
 
 
+def test_a_broken_result_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A results.json that is no JSON or no result is one line, exit code 2."""
+    for text, told in (("{", "not JSON"), ('{"schema": 1}', "not a result of schema 1")):
+        (tmp_path / "results.json").write_text(text)
+        code, _, err = kvcs(capsys, "explain", tmp_path, "relay/x")
+        assert code == 2
+        assert told in err
+        assert err.count("\n") == 1
+
+
 def test_an_output_folder_that_cannot_be_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

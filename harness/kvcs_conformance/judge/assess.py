@@ -48,11 +48,10 @@ def assess(
     trouble = evidence.facts.get("trouble")
     if trouble and trouble["kind"] in _VOID:
         return _troubled(trouble, ())
-    findings = [
-        finding.speaking_of(judgement.requires)
-        for judgement in judgements
-        for finding in JUDGES[judgement.word].function(evidence, dict(judgement.arguments))
-    ]
+    try:
+        findings = _findings(evidence, judgements)
+    except Exception as error:  # a judge that stumbles is our fault, whatever the evidence is
+        return _troubled({"kind": "harness", "text": f"{type(error).__name__}: {error}"}, ())
     bad = [finding for finding in findings if finding.outcome is Outcome.CONTRADICTED]
     if bad:
         worst = min(bad, key=lambda f: _WORST_FIRST.index(_weight(f, catalogue)))
@@ -74,6 +73,14 @@ def assess(
     if loose:
         return Assessment(Verdict.PASS_NONSTRICT, loose.reason, "", _first(loose, findings))
     return Assessment(Verdict.PASS, None, "", tuple(findings))
+
+
+def _findings(evidence: Evidence, judgements: Iterable[Judgement]) -> list[Finding]:
+    return [
+        finding.speaking_of(judgement.requires)
+        for judgement in judgements
+        for finding in JUDGES[judgement.word].function(evidence, dict(judgement.arguments))
+    ]
 
 
 def _troubled(trouble: Mapping[str, str], findings: Iterable[Finding]) -> Assessment:

@@ -223,9 +223,10 @@ def publications_not_mixed(evidence: Evidence, _: dict[str, Any]) -> Iterator[Fi
 def _tried(evidence: Evidence) -> set[str]:
     """Publication IDs of which the consumer asked for a data track."""
     return {
-        message["track"]["namespace"][4]
+        field
         for _, message in evidence.messages(RELAY, "Subscribe", "Fetch")
         if message["track"]["name"] in evidence.data_tracks()
+        for field in message["track"]["namespace"][4:5]
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kvcs_conformance import datafiles
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import RESULTS, read_json, write_json
@@ -79,7 +80,11 @@ def read(out: Path) -> dict[str, Any]:
     """Read the result of an earlier run; raises UsageError when the folder has none."""
     if not (out / RESULTS).is_file():
         raise UsageError(f"{out}: no {RESULTS} there; `kvcs run --out {out}` writes one")
-    result = read_json(out / RESULTS)
-    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
-        raise UsageError(f"{out / RESULTS}: not a result of schema {SCHEMA}")
+    from jsonschema import Draft202012Validator
+
+    result: dict[str, Any] = read_json(out / RESULTS)
+    schema = read_json(datafiles.folder("reports") / "results.schema.json")
+    wrong = next(Draft202012Validator(schema).iter_errors(result), None)
+    if wrong is not None:
+        raise UsageError(f"{out / RESULTS}: not a result of schema {SCHEMA}: {wrong.message[:200]}")
     return result
