@@ -24,7 +24,7 @@ from aioquic.quic.packet import (
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 
-from moqt.drivers.quic.streams import Front, Stream, StreamTable
+from moqt.drivers.quic.streams import Front, Stream, StreamTable, check_gaps
 
 PRIVATE: dict[type, tuple[str, ...]] = {
     QuicConnection: (
@@ -32,6 +32,7 @@ PRIVATE: dict[type, tuple[str, ...]] = {
         "_close_begin",
         "_get_or_create_stream",
         "_get_or_create_stream_for_send",
+        "_handle_crypto_frame",
         "_handle_max_stream_data_frame",
         "_handle_stop_sending_frame",
         "_on_connection_limit_delivery",
@@ -45,6 +46,7 @@ PRIVATE: dict[type, tuple[str, ...]] = {
 }
 PRIVATE_ATTRIBUTES = (
     "_close_event",
+    "_crypto_streams",
     "_datagrams_pending",
     "_events",
     "_local_max_data",
@@ -285,6 +287,13 @@ class Connection(QuicConnection):
         self.closed_by_peer = not is_initiator
         assert self._close_event is not None
         self._events.append(self._close_event)
+
+    def _handle_crypto_frame(
+        self, context: QuicReceiveContext, frame_type: int, buf: Buffer
+    ) -> None:
+        """Take a handshake in pieces, but not one that is scattered to keep us busy."""
+        super()._handle_crypto_frame(context, frame_type, buf)
+        check_gaps(self._crypto_streams[context.epoch].receiver)
 
     def _handle_stop_sending_frame(
         self, context: QuicReceiveContext, frame_type: int, buf: Buffer

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol, SupportsIndex
 
-from aioquic.quic.packet import QuicStreamFrame
+from aioquic.quic.connection import QuicConnectionError
+from aioquic.quic.events import StreamDataReceived
+from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicStreamFrame
 from aioquic.quic.packet_builder import QuicDeliveryState
 from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
 
 PRIVATE: dict[type, tuple[str, ...]] = {
     QuicStreamSender: ("get_frame", "on_data_delivery", "on_reset_delivery", "reset", "write"),
-    QuicStreamReceiver: ("on_stop_sending_delivery", "stop"),
+    QuicStreamReceiver: ("handle_frame", "on_stop_sending_delivery", "stop"),
 }
 PRIVATE_STREAM_ATTRIBUTES = {
     "sender": (
@@ -28,8 +30,22 @@ PRIVATE_STREAM_ATTRIBUTES = {
         "next_offset",
         "reset_pending",
     ),
-    "receiver": ("highest_offset", "is_finished", "stop_pending"),
+    "receiver": ("_ranges", "highest_offset", "is_finished", "stop_pending"),
 }
+
+
+MAX_GAPS = 512
+"""Pieces of a stream that may wait for what lies before them: each costs time for every other."""
+
+
+def check_gaps(receiver: QuicStreamReceiver) -> None:
+    """Raise QuicConnectionError when a peer scatters a stream; loss alone never does so much."""
+    if len(receiver._ranges) > MAX_GAPS:
+        raise QuicConnectionError(
+            error_code=QuicErrorCode.INTERNAL_ERROR,
+            frame_type=QuicFrameType.STREAM_BASE,
+            reason_phrase=f"more than {MAX_GAPS} gaps in a stream",
+        )
 
 
 class StreamOwner(Protocol):
@@ -154,6 +170,11 @@ class StreamReceiver(QuicStreamReceiver):
         super().__init__(stream.stream_id, readable=not stream.receiver.is_finished)
         self._connection = connection
         self._stream = stream
+
+    def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
+        event = super().handle_frame(frame)
+        check_gaps(self)
+        return event
 
     def stop(self, error_code: int = 0) -> None:
         super().stop(error_code)
