@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aioquic.buffer import Buffer
+from aioquic._buffer import Buffer
 from aioquic.quic.connection import QuicConnectionError
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicStreamFrame
 from aioquic.tls import Epoch

@@ -279,7 +279,11 @@ class Origin:
         """GOAWAY: announce on a new session, keep sending on the old one (MOQT-22 §9.2)."""
         self._leaving.add(session)
         if session.is_client and session.url is not None:
-            self.connect(uri.decode() or session.url, session.config)
+            try:
+                self.connect(uri.decode() or session.url, session.config)
+            except ValueError:
+                # No moqt URI: the peer is still where it was.
+                self.connect(session.url, session.config)
         self._close_if_idle(session)
 
     def _close_if_idle(self, session: Session) -> None:

@@ -118,7 +118,9 @@ class LocalTrack:
         self._finish_late(sender)
 
     def publish_to(self, wanted: Request) -> None:
-        """PUBLISH the Track to who sent a SUBSCRIBE_TRACKS."""
+        """PUBLISH the Track to who sent a SUBSCRIBE_TRACKS, unless its session ends."""
+        if not wanted.session.takes_requests:
+            return
         parameters = publish_parameters(wanted.parameters, self.largest)
         sender = wanted.session.publish(
             self.name,

@@ -128,7 +128,12 @@ class Uplinks:
         if session in self._leaving:
             return
         self._leaving.add(session)
-        self._connect(uri.decode(errors="replace") or self._urls[session], self._urls[session])
+        home = self._urls[session]
+        try:
+            self._connect(uri.decode() or home, home)
+        except ValueError:
+            # No moqt URI: the relay is still where it was.
+            self._connect(home, home)
 
     def close_if_idle(self, session: Session, *, in_use: bool) -> None:
         """Leave a session whose relay goes away once nothing depends on it."""
