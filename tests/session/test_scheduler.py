@@ -117,6 +117,45 @@ def test_equals_share() -> None:
     assert 3 == len(counts)
 
 
+@pytest.mark.parametrize("priority", [3, 128, 250])
+def test_equals_share_a_narrow_path(priority: int) -> None:
+    """R190: with room for part of an Object at a time, a later equal is served from the start."""
+    pair = Pair()
+    pair.taps[1].window = 120
+    for number in range(2):
+        pair.client.fetch(FullTrackName((b"live",), b"%d" % number))
+    pair.run()
+    for number, event in enumerate(pair.seen(1, RequestReceived)):
+        pair.server.open_fetch(
+            event.request,
+            ListSource(obj(number, n, bytes(1000), priority=priority) for n in range(5)),
+        )
+        pair.run()
+    for window in (7, 100) * 20:
+        pair.taps[1].window = window
+        pair.run()
+    shares = [len(pair.taps[1].on_stream(stream)) for stream in pair.taps[1].data_streams()]
+    assert 120 + 20 * 107 == sum(shares)
+    assert abs(shares[0] - shares[1]) <= 250
+
+
+def test_a_later_fetch_goes_by_the_priority_of_its_objects() -> None:
+    """R190: Publisher Priority counts from the first Object of a fetch on."""
+    pair = Pair()
+    pair.taps[1].window = 60
+    for number in range(3):
+        pair.client.fetch(FullTrackName((b"live",), b"%d" % number))
+    pair.run()
+    for event, priority in zip(pair.seen(1, RequestReceived), (100, 3, 200), strict=True):
+        source = ListSource(obj(priority, n, bytes(200), priority=priority) for n in range(2))
+        pair.server.open_fetch(event.request, source)
+        pair.run()
+    for _ in range(60):
+        pair.taps[1].window = 50
+        pair.run()
+    assert [3, 3, 100, 100, 200, 200] == [group for group, _, _ in order(pair)]
+
+
 def test_stream_credit_goes_to_the_most_urgent() -> None:
     """Without stream credit everything waits; what comes serves the most urgent first."""
     pair = Pair()

@@ -113,10 +113,13 @@ class FetchSender(Outlet):
 
     @property
     def urgency(self) -> Urgency:
-        """That of the item in hand, or of the last one."""
+        """That of the item in hand, or of the last one; the header, before all items, goes at once:
+        only the source knows how urgent what follows is.
+        """
         group = 0 if self._last is None else self._last.location.group
         rank = group if self._ascending else -group
-        return (self._priority, self._fill_rank, rank, 0, self.request_id)
+        priority = self._priority if self.started else 0
+        return (priority, self._fill_rank, rank, 0, self.request_id)
 
     @property
     def has_work(self) -> bool:
@@ -166,14 +169,19 @@ class FetchSender(Outlet):
         return self.stream_id is not None
 
     def write(self, room: int) -> int:
-        """Write what waits, then pull and write items, up to `room` octets."""
+        """Write what waits, then pull and write items, up to `room` octets.
+
+        The first Object waits for its turn, which it has by its own priority.
+        """
         stream_id = self.stream_id
         assert stream_id is not None
         transport = self.core.transport
         written = 0
         while written < room:
-            if not self._pieces and not self._pull():
-                break
+            if not self._pieces:
+                first = self._last is None
+                if not self._pull() or first:
+                    break
             piece, item = self._pieces[0]
             left = room - written
             self.started = True

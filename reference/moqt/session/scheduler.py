@@ -135,13 +135,12 @@ class Scheduler:
         lanes = self._lanes
         exhausted = False
         while lanes and not exhausted:
-            _, _, turn, number, lane = heappop(lanes)
+            _, _, _, number, lane = heappop(lanes)
             if number != lane.entry:
                 continue
             lane.key = None
             heap = self._first(lane)
             if heap is not None:
-                self._virtual = max(self._virtual, turn)
                 exhausted = not self._serve(heappop(heap)[2])
             self._enter(lane)
 
@@ -159,7 +158,11 @@ class Scheduler:
             # A new stream has room of its own: it is the connection that has none.
             self._parked.append(outlet)
             return False
-        outlet.lane.turn += max(outlet.write(min(room, QUANTUM)), 1)
+        written = outlet.write(min(room, QUANTUM))
+        if room > 0:
+            # Without room it was no turn: the others are not to be moved behind this lane.
+            self._virtual = max(self._virtual, outlet.lane.turn)
+            outlet.lane.turn += max(written, 1)
         if outlet.gone:
             return True
         if not outlet.has_work:
