@@ -10,11 +10,13 @@ from kvcs.consumer import Mode
 from kvcs.identity import KvspP0
 from kvcs.names import Component
 from kvcs.publisher import Encoding, Publication, Publisher
+from moqt.drivers.memory import Link
 from moqt.session import SessionConfig
 from moqt.wire.messages import SetupOptions
 
 from tests.kvcs.caches import descriptor, section, tokens
 from tests.kvcs.chain import (
+    KINDS,
     QUICK,
     Restored,
     Scene,
@@ -226,6 +228,25 @@ def test_a_publisher_with_a_fetch_limit_still_serves() -> None:
     restored = restore(scene, request("origin", mode=Mode.COMPLETED))
     assert 12 == restored.reused
     assert restored.last("done")["time"] < 3.0
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_object_may_take_longer_than_a_stall(mode: Mode) -> None:
+    """KVCS-7.4-5: while octets of an Object come, nothing is lost and nothing asked again."""
+    large = descriptor(2, kv_heads=512)
+    scene = Scene(link=Link(bandwidth=20_000, buffer=2400))
+    publication = scene.publisher().open(spec(1, layers=2, descriptor=large))
+    publication.open_segment()
+    for layer in range(2):
+        sections = {kind: [section(kind, layer, 0) * 512] for kind in KINDS}
+        publication.put_layer(0, layer, sections)
+    publication.complete_segment(0)
+    restored = restore(scene, request("origin", blocks=1, descriptor=large, mode=mode))
+    times = [item["time"] for item in restored.named("object-accepted")]
+    assert 4 == len(times)
+    assert times[0] > 2 * QUICK.stall
+    assert 0 == restored.count("repair")
+    assert 4 == restored.reused
 
 
 def test_the_tail_under_one_block_is_always_computed() -> None:

@@ -301,3 +301,20 @@ def test_too_large_objects_stop_their_stream_only() -> None:
     assert StreamError.EXCESSIVE_LOAD == peer.tap.codes("stop")[stream]
     assert [StreamError.EXCESSIVE_LOAD] == [event.code for event in peer.seen(StreamEnded)]
     assert peer.code is None
+
+
+def test_a_request_tells_when_octets_last_came() -> None:
+    """A part of an Object counts too: who waits can tell a slow path from a dead one."""
+    pair = Pair()
+    ours = pair.client.fetch(TRACK)
+    pair.run()
+    assert 0.0 == ours.heard
+    pair.taps[1].window = 50
+    pair.server.open_fetch(pair.request(), ListSource([obj(0, 0, bytes(200))]))
+    pair.wait(1.0)
+    pair.taps[1].window = 50
+    pair.wait(1.0)
+    assert 2.0 == ours.heard
+    assert [] == pair.seen(0, ObjectReceived)
+    pair.wait(1.0)
+    assert 2.0 == ours.heard

@@ -95,7 +95,7 @@ class Carrier:
         self.parameters = parameters
         self.span = span
         self.delivered: set[Location] = set()
-        self.last_progress = receiver.now
+        self._progress = receiver.now
         self.over = False
         self.request: Request | None = None
 
@@ -106,6 +106,11 @@ class Carrier:
 
     def _send(self) -> Request:
         raise NotImplementedError
+
+    @property
+    def last_progress(self) -> float:
+        """When it last brought an Object, or a part of one: large ones take their time."""
+        return self._progress if self.request is None else max(self._progress, self.request.heard)
 
     def outstanding(self, within: LocationRange | None = None) -> list[Location]:
         """Wanted Locations of its range, and of `within`, that have not arrived."""
@@ -135,7 +140,7 @@ class Carrier:
             return
         match event:
             case ObjectReceived(object=item) if item.status is ObjectStatus.NORMAL:
-                self.last_progress = self.receiver.now
+                self._progress = self.receiver.now
                 self.receiver.receive(self, item, event.stream.via)
             case ObjectReceived(object=item):
                 self.receiver.marked(self, item)

@@ -28,7 +28,7 @@ class Budgets:
 
     `connect`: until a source's SETUP. `probe`: until one anchor counts as not published, because
     MOQT has no such answer (reading A20). `discovery`: all anchors in sum. `manifest`: until a
-    route's first verified manifest. `stall`: without a new Object that is known to exist.
+    route's first verified manifest. `stall`: without any part of an Object that is known to exist.
     `recovery`: from the last progress until the missing tokens are recomputed instead.
     `completion`: for the end of tracks of which everything is verified. `append`: for a further
     segment after the last one known is whole. `total`: the whole restore.

@@ -58,7 +58,8 @@ class Request:
     `parameters` are the current ones, accepted updates included. `tokens` are those of the
     request or its latest update with aliases resolved, all in USE_VALUE form. `namespace` is the
     namespace or prefix of the three namespace kinds. `sender` is there when we are the publisher
-    of a subscription. `context` belongs to the application.
+    of a subscription. `heard` is when octets last came on a data stream of it, 0 before the first.
+    `context` belongs to the application.
     """
 
     session: Session
@@ -74,6 +75,7 @@ class Request:
     parameters: Parameters = NO_PARAMETERS
     tokens: tuple[Token, ...] = ()
     sender: SubscriptionSender | None = None
+    heard: float = 0.0
     context: Any = field(default=None, repr=False)
 
     @classmethod

@@ -104,6 +104,7 @@ class SubgroupReader:
         """Octets of the stream; ObjectTooLarge comes after what stood before that Object."""
         for subscription in self._infos:
             subscription.active()
+            subscription.request.heard = self._core.now
         try:
             breach = self._deliver(self._decoder.feed(data, fin))
         except ObjectTooLarge as error:
@@ -232,6 +233,7 @@ class FetchReader:
 
     def feed(self, data: bytes | memoryview, fin: bool) -> Breach:
         """Octets of the stream; ObjectTooLarge comes after what stood before that Object."""
+        self._target.request.heard = self._core.now
         if self._target.subscription is not None:
             self._target.subscription.active()
         try:
