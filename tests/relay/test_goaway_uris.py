@@ -41,7 +41,7 @@ def test_a_relay_comes_back_where_it_was(uri: bytes) -> None:
 
 
 def test_a_new_track_is_not_offered_to_a_session_that_ends() -> None:
-    """R045: after the subscriber's GOAWAY nothing can be asked of it: a Track can still be added."""
+    """R045: after the subscriber's GOAWAY nothing is asked of it; a Track can still be added."""
     world, origin = World(), OpenOrigin()
     world.net.listen("origin", origin, SESSION)
     peer = world.peer("peer", url="moqt://origin/")

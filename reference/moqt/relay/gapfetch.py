@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 TIMED_OUT = RequestError(RequestErrorCode.TIMEOUT, 1, "the publisher did not answer in time")
 GONE = RequestError(RequestErrorCode.INTERNAL_ERROR, 0, "the publisher is gone")
+ASTRAY = RequestError(
+    RequestErrorCode.INTERNAL_ERROR, 0, "the publisher left the range or its order"
+)
 
 
 class GapFetch:
@@ -141,6 +144,11 @@ class GapFetch:
 
     def _object(self, item: Object) -> None:
         key = key_of(item.location)
+        if not self.at <= key <= self.end:
+            # It would make everything up to there look absent.
+            cancel(self.request)
+            self._failed(ASTRAY)
+            return
         if self.head is not None and self.answer is None:
             self.head.head_started()
         self._arriving = None
@@ -156,6 +164,9 @@ class GapFetch:
         self.balance()
 
     def _range(self, kind: RangeKind, start: int, end: int) -> None:
+        end = min(end, self.end)
+        if start > end:
+            return
         if kind is RangeKind.NON_EXISTENT:
             self._absent_until(end + 1)
         else:

@@ -162,6 +162,10 @@ class RelayTrack:
     def published(self, request: Request, properties: bytes) -> None:
         """A session sent PUBLISH for this Track, and is authorised to (R207, R223)."""
         self.check_wellformed()
+        if not answerable(request):
+            # Taken back already: the subscription that it would have replaced stays.
+            self.release()
+            return
         session = request.session
         upstream = Upstream(self, request, paused=request.parameters.forward == 0)
         previous = self.upstreams.get(session)
@@ -169,9 +173,6 @@ class RelayTrack:
             previous.abandon_streams()
             cancel(previous.request)
         request.context = self.upstreams[session] = upstream
-        if not answerable(request):
-            del self.upstreams[session]
-            return
         session.accept(request)
         upstream.learn_largest(request.parameters.largest_object)
         self.upstream_established(upstream, properties)

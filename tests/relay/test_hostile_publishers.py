@@ -1,0 +1,95 @@
+"""What a hostile publisher does to a relay stays with itself (MOQT-22 §7.4, §7.8)."""
+
+from __future__ import annotations
+
+import pytest
+from moqt.session import Request, RequestKind
+from moqt.session.fetching import FetchItem, FetchState
+from moqt.tracks import Known
+from moqt.wire.messages import FetchOk
+from moqt.wire.names import FullTrackName, Location
+from moqt.wire.objects import RangeKind, RangeMarker
+
+from tests.relay.world import SPACE, TRACK, Peer, World, make
+
+
+class Items:
+    """A FetchSource over a list."""
+
+    def __init__(self, items: list[FetchItem]) -> None:
+        self._items = iter(items)
+
+    def next_item(self) -> FetchItem:
+        return next(self._items, FetchState.END)
+
+
+def publisher(world: World, name: str, items: list[FetchItem], end: Location) -> Peer:
+    """A peer that answers every FETCH with these items, and FETCH_OK with this end."""
+
+    def answer(request: Request) -> None:
+        if request.kind is RequestKind.FETCH:
+            request.session.accept_fetch(request, FetchOk(False, end))
+            request.session.open_fetch(request, Items(items))
+
+    peer = world.peer(name, answer)
+    peer.session.publish_namespace(SPACE)
+    world.settle()
+    return peer
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [make(0, 0), make(7, 0)],
+        [make(0, 0), make(0, 9)],
+        [make(0, 0), RangeMarker(RangeKind.NON_EXISTENT, Location(7, 0))],
+    ],
+)
+def test_a_fetch_that_leaves_its_range_says_nothing_beyond(items: list[FetchItem]) -> None:
+    """R228: an Object or marker behind the end of the FETCH makes nothing absent there."""
+    world = World()
+    publisher(world, "publisher", items, Location(0, 5))
+    reader = world.peer("reader")
+    world.fetch(reader, (0, 0), (0, 5))
+    world.settle(1.0)
+    store = world.relay.tracks[TRACK].store
+    assert Known.UNKNOWN is store.known(Location(0, 7))
+    assert Known.UNKNOWN is store.known(Location(3, 0))
+    assert Known.UNKNOWN is store.known(Location(7, 0))
+
+
+def test_an_object_out_of_place_leaves_its_range_unknown() -> None:
+    """R228: what such a publisher did not send may exist: the reader is told "unknown"."""
+    world = World()
+    publisher(world, "publisher", [make(0, 0), make(7, 0)], Location(0, 5))
+    reader = world.peer("reader")
+    request = world.fetch(reader, (0, 0), (0, 5))
+    world.settle(1.0)
+    assert [(0, 0)] == reader.objects(request)
+    assert [(RangeKind.UNKNOWN, Location(0, 1), Location(0, 5))] == reader.ranges(request)
+
+
+def test_a_publish_that_is_taken_back_at_once_leaves_nothing() -> None:
+    """A flood of them costs the relay no memory."""
+    world = World()
+    peer = world.peer("publisher")
+    for number in range(50):
+        sender = peer.session.publish(FullTrackName(SPACE, b"%d" % number))
+        peer.session.cancel(sender.request)
+    world.settle()
+    assert {} == world.relay.tracks
+
+
+def test_a_publish_that_is_taken_back_at_once_replaces_nothing() -> None:
+    """The subscription before it goes on, and so do its subscribers."""
+    world = World()
+    peer = world.peer("publisher")
+    first = peer.session.publish(TRACK)
+    world.settle()
+    reader = world.peer("reader")
+    request = world.subscribe(reader)
+    peer.session.cancel(peer.session.publish(TRACK).request)
+    world.settle()
+    first.offer(make(0, 0), first=True)
+    world.settle()
+    assert [(0, 0)] == reader.objects(request)
