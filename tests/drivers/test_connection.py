@@ -96,7 +96,8 @@ class Ends:
                 held = self.received.setdefault(event.stream_id, bytearray())
                 held += event.data
                 if event.stream_id not in self.paused:
-                    connection.consume(event.stream_id, len(event.data), len(held))
+                    connection.consume(len(event.data))
+                    connection.consume_stream(event.stream_id, len(held))
                 if event.end_stream:
                     self.finished.add(event.stream_id)
                     connection.stream_ended(event.stream_id)

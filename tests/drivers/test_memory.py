@@ -134,17 +134,23 @@ def test_flow_control_counts_what_was_consumed() -> None:
     assert 5001 == len(pair.far.received[stream_id])
 
 
-def test_paused_streams_hold_the_connection_window() -> None:
-    """What a paused stream holds back counts against the connection until it is read."""
-    pair = Pair(Link(stream_window=1000, connection_window=1500))
-    held, other = pair.open(), pair.open()
-    pair.near.transport.send(held, b"x")
-    pair.until(lambda: held in pair.far.received)
-    pair.far.transport.pause(held)
-    pair.near.send_all(held, bytes(999))
+def test_paused_streams_cost_the_connection_what_exceeds_a_window() -> None:
+    """A window of held octets is granted again; a quarter of the credit is left to requests."""
+    pair = Pair(Link(stream_window=1000, connection_window=1600))
+    first, second, other = pair.open(), pair.open(), pair.open()
+    for held in (first, second):
+        pair.near.transport.send(held, b"x")
+        pair.until(lambda held=held: held in pair.far.received)
+        pair.far.transport.pause(held)
+    pair.near.send_all(first, bytes(999))
     pair.net.run(pair.net.now + 1.0)
-    assert 500 == pair.near.transport.room(other)
-    pair.far.transport.resume(held)
+    assert 1000 == pair.near.transport.room(other)
+    pair.near.send_all(second, bytes(999))
+    pair.net.run(pair.net.now + 1.0)
+    # The last credit went out when 1001 octets were read or held; the next is not due yet.
+    assert 1001 + 1600 - 2000 - 400 == pair.near.transport.room(other)
+    pair.far.transport.resume(first)
+    pair.far.transport.resume(second)
     pair.until(lambda: pair.near.transport.room(other) == 1000)
 
 

@@ -274,6 +274,57 @@ def test_paused_request_holds_its_publisher(run: Run) -> None:
     run(scenario)
 
 
+@pytest.mark.slow
+def test_held_data_leaves_credit_to_requests(run: Run) -> None:
+    """R054: however much of a Track is held back, requests and their answers pass."""
+    objects = items(45, 1, 900_000)
+
+    async def scenario(rig: Rig) -> None:
+        serving = Serving([])
+        await subscribe(rig, serving)
+        request = rig.consumer.seen(RequestAccepted)[0].request
+        await rig.act(lambda: rig.near.pause_request(request))
+        await rig.act(lambda: serving.offer(objects))
+        sender = serving.sender
+        assert sender is not None
+        backlogs: list[int] = []
+        while not backlogs or sender.backlog < backlogs[-1]:
+            backlogs.append(sender.backlog)
+            await rig.act(lambda: rig.near.fetch(TRACK, Parameters()))
+            await rig.until(lambda: len(rig.consumer.seen(RequestFailed)) == len(backlogs))
+        assert 0 < backlogs[-1] < sum(len(item.payload) for item in objects)
+        assert [] == received(rig)
+
+    run(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ["memory", "quic"])
+def test_a_track_that_is_held_back_stops_no_other(
+    driver: str, certificate: tuple[Path, Path]
+) -> None:
+    """More than a connection's window of one Track is held back; a fetch still comes whole."""
+    stalled, wanted = items(25, 1, 900_000), items(2, 5, 100_000)
+
+    async def scenario(rig: Rig) -> None:
+        serving = Serving(wanted)
+        await subscribe(rig, serving)
+        request = rig.consumer.seen(RequestAccepted)[0].request
+        await rig.act(lambda: rig.near.pause_request(request))
+        await rig.act(lambda: serving.offer(stalled))
+        sender = serving.sender
+        assert sender is not None
+        await rig.until(lambda: sender.backlog == 0)
+        await rig.act(lambda: rig.near.fetch(TRACK, Parameters()))
+        await rig.until(lambda: len(received(rig)) == len(wanted))
+        assert wanted == received(rig)
+
+    if driver == "quic":
+        run_over_quic(certificate, CONFIG, scenario)
+    else:
+        run_in_memory(Network(7), CONFIG, scenario)
+
+
 def test_close_reaches_the_peer_with_its_code(run: Run) -> None:
     """SessionClosed is the last event on both sides and tells who closed."""
 

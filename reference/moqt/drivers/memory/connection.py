@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
+from moqt.drivers.credit import HeldCredit
 from moqt.drivers.memory.carrier import Carrier, ConnectionEvent
 from moqt.drivers.memory.clock import Timer
 from moqt.drivers.memory.link import Link, Wire
@@ -62,6 +63,7 @@ class End:
         self._seen = [0, 0]
         self._consumed = 0
         self._granted = self._incoming.connection_window
+        self._held_credit = HeldCredit(self._incoming.connection_window)
 
     # What the session calls.
 
@@ -181,10 +183,13 @@ class End:
         if fin:
             self._acknowledge(stream_id)
         if half is None:
-            self._consume(None, len(data))
+            self._consume(len(data))
             return
         if half.paused or half.held:
             half.held.append((data, fin))
+            granted = self._held_credit.hold(len(data))
+            half.granted_early += granted
+            self._consume(granted)
         else:
             self._deliver(stream_id, half, data, fin)
 
@@ -199,7 +204,7 @@ class End:
         held = sum(len(data) for data, _ in half.held)
         self.observe("reset-received", stream_id, code=code)
         self._end_receiving(stream_id)
-        self._consume(None, held)
+        self._consume_held(half, held)
         self.session.stream_reset(stream_id, code, self._network.now)
 
     def stop_arrived(self, stream_id: int, code: int) -> None:
@@ -289,7 +294,9 @@ class End:
         self.observe("data-received", stream_id, data=data, fin=fin)
         if fin:
             self._end_receiving(stream_id)
-        self._consume(None if fin else (stream_id, half), len(data))
+        self._consume_held(half, len(data))
+        if not fin:
+            self._consume_stream(stream_id, half, len(data))
         self.session.stream_data(stream_id, data, fin, self._network.now)
 
     def _release(self, stream_id: int) -> None:
@@ -298,16 +305,24 @@ class End:
             data, fin = half.held.popleft()
             self._deliver(stream_id, half, data, fin)
 
-    def _consume(self, stream: tuple[int, ReceiveHalf] | None, octets: int) -> None:
+    def _consume_stream(self, stream_id: int, half: ReceiveHalf, octets: int) -> None:
         """Grant the peer new credit once half a window was consumed."""
-        if stream is not None:
-            stream_id, half = stream
-            half.consumed += octets
-            window = self._incoming.stream_window
-            if half.granted - half.consumed <= window // 2:
-                half.granted = half.consumed + window
-                granted = half.granted
-                self._control(lambda peer: peer._stream_credit(stream_id, granted))
+        half.consumed += octets
+        window = self._incoming.stream_window
+        if half.granted - half.consumed <= window // 2:
+            half.granted = half.consumed + window
+            granted = half.granted
+            self._control(lambda peer: peer._stream_credit(stream_id, granted))
+
+    def _consume_held(self, half: ReceiveHalf, octets: int) -> None:
+        """Octets left the connection; those that were held before may be paid for already."""
+        early = min(octets, half.granted_early)
+        half.granted_early -= early
+        self._held_credit.release(early)
+        self._consume(octets - early)
+
+    def _consume(self, octets: int) -> None:
+        """Grant the peer new credit once half a window was consumed."""
         self._consumed += octets
         window = self._incoming.connection_window
         if self._granted - self._consumed <= window // 2:

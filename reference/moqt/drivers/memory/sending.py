@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from moqt.drivers.credit import control_reserve
 from moqt.drivers.memory.link import Wire
 from moqt.drivers.memory.streams import SendHalf
 
@@ -34,6 +35,7 @@ class SendQueue:
 
     def __init__(self, wire: Wire, halves: dict[int, SendHalf]) -> None:
         self.credit = wire.link.connection_window
+        self._reserve = control_reserve(self.credit)
         self._wire = wire
         self._halves = halves
         self._writes: deque[Write] = deque()
@@ -53,7 +55,7 @@ class SendQueue:
     def room(self, half: SendHalf) -> int:
         """Octets that a stream takes now: its credit, the connection's, and the buffer."""
         stream = half.limit - half.written
-        connection = self.credit - self._sent - self._queued
+        connection = self.credit - self._sent - self._queued - self._reserve
         return max(0, min(stream, connection, self._wire.link.buffer - self._queued))
 
     def drop(self, stream_id: int) -> None:

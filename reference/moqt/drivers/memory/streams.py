@@ -26,6 +26,8 @@ class ReceiveHalf:
     consumed: int = 0
     paused: bool = False
     held: deque[tuple[bytes, bool]] = field(default_factory=deque)
+    granted_early: int = 0
+    """Held octets that the connection counts as consumed."""
 
 
 def is_unidirectional(stream_id: int) -> bool:

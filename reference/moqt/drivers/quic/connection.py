@@ -10,6 +10,7 @@ test asserts that it is still there.
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 from typing import Any
 
 from aioquic._buffer import Buffer
@@ -24,6 +25,7 @@ from aioquic.quic.packet import (
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 
+from moqt.drivers.credit import control_reserve
 from moqt.drivers.quic.streams import Front, Stream, StreamTable, check_gaps
 
 PRIVATE: dict[type, tuple[str, ...]] = {
@@ -189,10 +191,15 @@ class Connection(QuicConnection):
             0,
             min(
                 stream.max_stream_data_remote - sender._buffer_stop,
-                self._remote_max_data - self._remote_max_data_used - self.unsent,
+                self._remote_max_data - self._remote_max_data_used - self.unsent - self._reserve,
                 self._buffer_target() - self.buffered,
             ),
         )
+
+    @cached_property
+    def _reserve(self) -> int:
+        """What Objects leave to control streams; nobody writes before the peer granted credit."""
+        return control_reserve(self._remote_max_data)
 
     def _buffer_target(self) -> int:
         window = 2 * self._loss.congestion_window
@@ -200,8 +207,8 @@ class Connection(QuicConnection):
 
     # Credit.
 
-    def consume(self, stream_id: int, octets: int, total: int) -> None:
-        """The application took `octets` of a stream, `total` of it so far: grant as much again.
+    def consume(self, octets: int) -> None:
+        """Grant the peer as many octets again on the connection.
 
         Credit is announced once half a window was consumed.
         """
@@ -209,6 +216,9 @@ class Connection(QuicConnection):
         window = self._configuration.max_data
         if self._local_max_data.value - self._consumed <= window // 2:
             self._local_max_data.value = self._consumed + window
+
+    def consume_stream(self, stream_id: int, total: int) -> None:
+        """The application took `total` octets of a stream so far: grant a window more."""
         stream = self._streams.get(stream_id)
         if stream is None or stream.receiver.is_finished:
             return

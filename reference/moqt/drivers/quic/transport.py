@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aioquic.quic import events
 
+from moqt.drivers.credit import HeldCredit
 from moqt.drivers.quic.connection import Connection
 from moqt.drivers.quic.errors import close_reason
 from moqt.drivers.quic.udp import Address, UdpSocket
@@ -30,6 +31,8 @@ class Inbound:
     consumed: int = 0
     paused: bool = False
     held: deque[bytes] = field(default_factory=deque)
+    granted_early: int = 0
+    """Held octets that the connection counts as consumed."""
     fin: bool = False
     """Whether FIN waits behind what is held back."""
 
@@ -79,6 +82,7 @@ class QuicTransport:
         self._on_handshake = on_handshake
         self._close_patience = close_patience
         self._inbound: dict[int, Inbound] = {}
+        self._held_credit = HeldCredit(connection.configuration.max_data)
         self._resumed: dict[int, None] = {}
         self._close_packets: list[tuple[bytes, Address]] = []
         self._close_repeats = CLOSE_REPEATS
@@ -312,7 +316,7 @@ class QuicTransport:
         if inbound is None:
             inbound = self._inbound[event.stream_id] = Inbound()
         if inbound.paused or inbound.held:
-            inbound.held.append(event.data)
+            self._hold(inbound, event.data)
             inbound.fin = event.end_stream
             return
         arrived.setdefault(event.stream_id, []).append(event.data)
@@ -326,15 +330,29 @@ class QuicTransport:
             return
         if inbound.paused:
             # Paused by what the session did with another stream of the same batch.
-            inbound.held.extend(pieces)
+            for piece in pieces:
+                self._hold(inbound, piece)
             inbound.fin = fin
             return
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._deliver(stream_id, inbound, data, fin=fin)
 
+    def _hold(self, inbound: Inbound, data: bytes) -> None:
+        inbound.held.append(data)
+        granted = self._held_credit.hold(len(data))
+        inbound.granted_early += granted
+        self.connection.consume(granted)
+
+    def _consume(self, inbound: Inbound, octets: int) -> None:
+        """Octets left the connection; those that were held before may be paid for already."""
+        self.connection.consume(max(octets - inbound.granted_early, 0))
+        self._held_credit.release(inbound.granted_early)
+        inbound.granted_early = 0
+
     def _deliver(self, stream_id: int, inbound: Inbound, data: bytes, *, fin: bool) -> None:
         inbound.consumed += len(data)
-        self.connection.consume(stream_id, len(data), inbound.consumed)
+        self._consume(inbound, len(data))
+        self.connection.consume_stream(stream_id, inbound.consumed)
         if fin:
             self._forget(stream_id)
         if self.session is not None and not self.ended:
@@ -343,8 +361,7 @@ class QuicTransport:
     def _take_reset(self, event: events.StreamReset) -> None:
         stream_id = event.stream_id
         inbound = self._inbound.get(stream_id) or Inbound()
-        lost = self.connection.received_size(stream_id) - inbound.consumed
-        self.connection.consume(stream_id, max(lost, 0), inbound.consumed)
+        self._consume(inbound, self.connection.received_size(stream_id) - inbound.consumed)
         self._forget(stream_id)
         if self.session is not None and not self.ended:
             self.session.stream_reset(stream_id, event.error_code, self.now)
