@@ -264,7 +264,7 @@ def test_range_filters_are_applied_to_what_is_fetched_whole() -> None:
 
 
 def test_fill_timeout() -> None:
-    """FILL_TIMEOUT is the whole wait: then 0x20C and on; 0 does not wait at all."""
+    """R081: FILL_TIMEOUT is the whole wait: then 0x20C and on; 0 does not wait at all."""
     world = World()
     origin = world.origin("one")
     fill(origin.add_track(TRACK), range(2))

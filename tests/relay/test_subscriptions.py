@@ -123,7 +123,7 @@ def test_publish_of_one_track_is_no_route_to_another() -> None:
 
 
 def test_rendezvous_waits_for_a_publisher() -> None:
-    """RENDEZVOUS_TIMEOUT: a publisher that comes in time serves; else TIMEOUT."""
+    """R082: with RENDEZVOUS_TIMEOUT a publisher that comes in time serves; else TIMEOUT."""
     world = World()
     subscriber = world.peer("subscriber")
     served = world.subscribe(subscriber, rendezvous_timeout=2000)
@@ -226,7 +226,7 @@ def test_update_resumes_the_upstream() -> None:
 
 
 def test_new_group_request_goes_upstream_once() -> None:
-    """NEW_GROUP_REQUEST: in the first SUBSCRIBE, then in an update unless one is outstanding."""
+    """R094: in the first SUBSCRIBE upstream, then in an update unless one is outstanding."""
     world = World()
     dynamic = encode_properties([(0x30, 1)])
     senders: list[SubscriptionSender] = []
@@ -308,7 +308,7 @@ def test_hole_on_one_upstream_stream_is_kept() -> None:
 
 
 def test_first_object_flag_is_not_invented() -> None:
-    """FIRST_OBJECT is only kept where the relay forwards from that very Object."""
+    """R008: FIRST_OBJECT is only kept where the relay forwards from that very Object."""
     world = World()
     track = world.origin().add_track(TRACK)
     early = world.peer("early")
