@@ -17,7 +17,8 @@ class SessionConfig:
     """Options and limits of a session; sizes in octets, times in seconds.
 
     `setup` is what our SETUP says. `max_object_size`: a larger Object's stream is stopped.
-    `max_open_requests`: more from the peer are refused with EXCESSIVE_LOAD. `early_data_budget`:
+    `max_open_requests`: more from the peer are refused with EXCESSIVE_LOAD; so are more fills, and
+    a request with more updates that wait is cancelled. `early_data_budget`:
     data held for Track Aliases that nothing bound yet, or that came before SETUP.
     `subscriber_budget`: backlog at which a subscription ends TOO_FAR_BEHIND; `stall_timeout`: the
     same for a backlog that does not move that long. `done_timeout`: how long a subscription waits

@@ -40,6 +40,8 @@ class Core:
         self.ids = RequestIds(is_client)
         self.outlets: dict[int, Outlet] = {}
         """Data streams that we write, by stream ID."""
+        self.open_fills = 0
+        """Fills that we serve, or are to serve once the peer grants a stream."""
 
     def later(self, delay: float) -> float:
         """The time `delay` seconds from now."""

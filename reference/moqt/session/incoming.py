@@ -268,10 +268,19 @@ class Incoming:
                 f"more than {limit} updates have no answer yet",
                 SessionError.TOO_MANY_REQUEST_UPDATES,
             )
+        most = core.config.max_open_requests
+        if len(stream.received_updates) >= most:
+            # Nobody announced a limit; still one request must not cost without end.
+            self._registry.failed(stream, StreamError.EXCESSIVE_LOAD)
+            return
         parameters = message.parameters
         entry = ReceivedUpdate(message)
         stream.received_updates.append(entry)
         try:
+            if parameters.fill is not None and core.open_fills >= most:
+                raise RequestRefused(
+                    f"{most} fills are open", RequestErrorCode.EXCESSIVE_LOAD, LOAD_RETRY
+                )
             tokens = self._registry.control.received_tokens.resolve(parameters.authorization_tokens)
             if tokens != parameters.authorization_tokens:
                 parameters = replace(parameters, authorization_tokens=tokens)

@@ -293,6 +293,7 @@ class SubscriptionSender:
             sender.drop(StreamError.CANCELLED)
         else:
             self._fills[request_id] = sender
+            self.core.open_fills += 1
         return sender
 
     def fill_failed(self, request_id: int, code: int) -> None:
@@ -300,7 +301,8 @@ class SubscriptionSender:
         self.open_fill(request_id, FailedSource(code))
 
     def _fill_closed(self, fill: FetchSender) -> None:
-        self._fills.pop(fill.request_id, None)
+        if self._fills.pop(fill.request_id, None) is not None:
+            self.core.open_fills -= 1
         self.streams_opened += fill.started
         self._check_done()
 
