@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kvcs.codecs import Codec
@@ -12,7 +13,8 @@ from kvcs.names import Component
 from kvcs.publisher import Encoding, Publication, Publisher
 from moqt.drivers.memory import Link
 from moqt.session import SessionConfig
-from moqt.wire.messages import SetupOptions
+from moqt.wire.errors import RequestErrorCode
+from moqt.wire.messages import Fetch, RequestError, SetupOptions
 
 from tests.kvcs.caches import descriptor, section, tokens
 from tests.kvcs.chain import (
@@ -221,13 +223,29 @@ def test_a_completed_restore_waits_for_a_production_under_way() -> None:
 
 
 def test_a_publisher_with_a_fetch_limit_still_serves() -> None:
-    """KVCS-10-11: refused FETCHes are asked again, within the recovery budget."""
+    """KVCS-10-11, R073: a refused FETCH is asked again, not before its Retry Interval is over."""
     scene = Scene()
-    publisher = scene.publisher(max_fetches_per_session=1, retry_interval=101)
+    publisher = scene.publisher(max_fetches_per_session=1, retry_interval=301)
     produce(publisher.open(spec()))
-    restored = restore(scene, request("origin", mode=Mode.COMPLETED))
+    refused: list[float] = []
+    asked: list[float] = []
+
+    def trace(name: str, details: dict[str, Any]) -> None:
+        match name, details.get("message"):
+            case "moqt:message_received", RequestError(code=RequestErrorCode.EXCESSIVE_LOAD):
+                refused.append(scene.network.now)
+            case "moqt:message_sent", Fetch():
+                asked.append(scene.network.now)
+
+    restored = scene.consumer(
+        request("origin", mode=Mode.COMPLETED), config=SessionConfig(trace=trace)
+    )
+    scene.network.run(lambda: restored.count("done") > 0)
     assert 12 == restored.reused
-    assert restored.last("done")["time"] < 3.0
+    assert 1 <= len(refused)
+    for moment in refused:
+        assert [] == [at for at in asked if moment < at < moment + 0.3]
+    assert max(asked) >= refused[0] + 0.3
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -234,3 +234,18 @@ def test_the_full_namespace_is_the_only_name() -> None:
     fields = publication.namespace.fields
     names = (b"manifest", b"k.raw.s0", b"v.raw.s0")
     assert {FullTrackName(fields, name) for name in names} == set(publisher.tracks)
+
+
+def test_a_publication_id_is_used_once() -> None:
+    """R013, KVCS-3.1-5: a publisher never opens the same names again, not even after a stop."""
+    publisher = Scene().publisher()
+    publication = publisher.open(spec())
+    produce(publication)
+    with pytest.raises(ProductionError, match="was used before"):
+        publisher.open(spec())
+    publication.stop("a wrong block")
+    with pytest.raises(ProductionError, match="was used before"):
+        publisher.open(spec())
+    again = publisher.open(spec(publication_id=OTHER_ID))
+    assert publication.namespace.fields[:4] == again.namespace.fields[:4]
+    assert publication.namespace.fields != again.namespace.fields

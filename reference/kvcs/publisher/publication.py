@@ -43,11 +43,17 @@ class Publication:
     """Made by `Publisher.open`; `namespace` is announced from then on (KVCS-6-1)."""
 
     def __init__(self, publisher: Publisher, spec: PublicationSpec) -> None:
+        """Raises ProductionError for a Publication ID that was used for this content before."""
         self.publisher = publisher
         self.spec = spec
         self.tokens = list(spec.tokens)
         self.keys = spec.block_keys(self.tokens)
         self.namespace = spec.namespace(self.keys)
+        if self.namespace.fields in publisher.publications:
+            raise ProductionError(
+                f"Publication ID {spec.publication_id.hex()} was used before: "
+                "each production takes a new one (KVCS 3.1)"
+            )
         self.segments: dict[int, SegmentProduction] = {}
         self.version = -1
         self.state = PublicationState.RUNNING
