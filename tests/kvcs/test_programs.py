@@ -93,11 +93,12 @@ def test_a_file_goes_from_publisher_to_consumer_bit_for_bit(cache: Path, tmp_pat
     with running("relay", "--listen", "127.0.0.1:0") as (server, line):
         url = f"moqt://{line.split()[-1]}"
         assert line.startswith("relay ready on 127.0.0.1:")
-        source = [url, "--from", str(cache), "--live", "0", "--insecure", *KEY]
+        source = [url, "--from", str(cache), "--live", "1", "--insecure", *KEY]
         with running("publish", *source) as (publisher, line):
             assert line == f"publishing 5 blocks of 3 layers at {url}"
             sink = [url, "--to", str(copy), "--like", str(cache), "--events", str(events)]
-            result = CliRunner().invoke(consume, [*sink, "--insecure", *KEY])
+            # A publisher that held layers back until something arrives would be too late.
+            result = CliRunner().invoke(consume, [*sink, "--insecure", "--timeout", "8", *KEY])
             assert (0, "") == (result.exit_code, result.stdout)
             assert f"wrote {copy}: 40 of 46 tokens in 3 layers" in result.stderr
             assert 0 == stopped(publisher, signal.SIGTERM)

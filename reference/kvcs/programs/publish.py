@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from moqt.drivers.quic import QuicHost
 from moqt.session import SessionConfig
 
 from kvcs.authorization import bearer
@@ -163,7 +164,7 @@ class _Program:
         publication = publisher.open(self._spec)
         publication.open_segment()
         if self._live is None:
-            await self._produce(publication, stop, 0)
+            await self._produce(publication, host, stop, 0)
         publisher.connect(self._url, SessionConfig())
         try:
             await until(stop, self._announced, watched.closed)
@@ -176,7 +177,7 @@ class _Program:
                 fields = publication.namespace.fields
                 say(f"namespace {'/'.join(field.hex() for field in fields)}")
             if self._live is not None:
-                await self._produce(publication, stop, self._live)
+                await self._produce(publication, host, stop, self._live)
             return await self._serve(watched, stop)
         finally:
             publication.end()
@@ -192,13 +193,17 @@ class _Program:
             await until(stop, watched.closed)
         return 0
 
-    async def _produce(self, publication: Publication, stop: asyncio.Event, pause: float) -> None:
+    async def _produce(
+        self, publication: Publication, host: QuicHost, stop: asyncio.Event, pause: float
+    ) -> None:
         for index, layer in self._cache.layers.items():
             if stop.is_set():
                 return
             publication.put_layer(0, index, _sections(layer, self._cache.geometry))
+            host.wake()
             await until(stop, timeout=pause)
         publication.complete_segment(0)
+        host.wake()
 
     def _heard(self, event: dict[str, Any]) -> None:
         self._tell(event)
