@@ -267,6 +267,18 @@ def test_an_object_may_take_longer_than_a_stall(mode: Mode) -> None:
     assert 4 == restored.reused
 
 
+def test_production_may_pause_longer_than_a_recovery() -> None:
+    """KVCS-7.4-5: what was produced after a pause is not late the moment it is known to exist."""
+    scene = Scene(link=Link(bandwidth=3000))
+    publication = scene.publisher().open(spec(12, layers=3))
+    live(scene, publication, every=8.0)
+    budgets = replace(QUICK, stall=0.5, recovery=2.0, total=60.0)
+    restored = restore(scene, request("origin", blocks=12, layer_count=3, budgets=budgets))
+    assert [0, 1, 2] == restored.layers
+    assert 0 == restored.count("repair")
+    assert 48 == restored.reused
+
+
 def test_the_tail_under_one_block_is_always_computed() -> None:
     """Hit and miss make the prompt: `done` says from which token on to compute."""
     scene = Scene()

@@ -84,6 +84,7 @@ class Supply:
         self.repairs: list[Carrier] = []
         self._parts: dict[DataTrack, SegmentAssembly] = {}
         self._frontier: dict[DataTrack, Location] = {}
+        self._advanced: dict[DataTrack, float] = {}
         self._lost: dict[DataTrack, dict[Location, str]] = {}
         self._given_up: dict[DataTrack, set[Location]] = {}
         self._orphans: dict[DataTrack, SegmentAssembly] = {}
@@ -119,6 +120,7 @@ class Supply:
         """Everything of the track up to `location` exists."""
         if not self.due(track, location):
             self._frontier[track] = location
+            self._advanced[track] = self._asker.now
             if self._lost.get(track):
                 self._schedule()
 
@@ -320,24 +322,30 @@ class Supply:
             at = self._asker.now + self._asker.request.budgets.stall
             timers.set("stall", at, self._look_for_stalls)
 
+    def _still_since(self, carrier: Carrier) -> float:
+        """Since when it does not move: a main has nothing to bring before it is produced."""
+        moved = carrier.last_progress
+        return max(moved, self._advanced.get(carrier.track, moved)) if carrier.live else moved
+
     def _look_for_stalls(self) -> None:
         now, stall = self._asker.now, self._asker.request.budgets.stall
         for carrier in self.carriers:
-            if now - carrier.last_progress < stall:
+            since = self._still_since(carrier)
+            if now - since < stall:
                 continue
             if not carrier.live:
-                self._recover_from(carrier.last_progress)
+                self._recover_from(since)
                 carrier.cancel()
                 self.lost(carrier, carrier.outstanding(), "stall")
                 self.carrier_over(carrier, "stall", None)
                 continue
             overdue = self._overdue(carrier)
             if overdue:
-                self._recover_from(carrier.last_progress)
+                self._recover_from(since)
                 self.lost(carrier, overdue, "stall")
         carriers = self.carriers
         if carriers:
-            soonest = min(item.last_progress for item in carriers) + stall
+            soonest = min(map(self._still_since, carriers)) + stall
             self._asker.timers.set("stall", max(soonest, now + stall / 4), self._look_for_stalls)
 
     def _repairing(self, track: DataTrack, but: Carrier) -> list[LocationRange]:
@@ -367,7 +375,7 @@ class Supply:
             lost.clear()
         self._orphans.clear()
         for carrier in self.carriers:
-            still = now - carrier.last_progress >= stall
+            still = now - self._still_since(carrier) >= stall
             if carrier in self.repairs or (still and self._overdue(carrier)):
                 self._given_up[carrier.track].update(carrier.outstanding())
                 carrier.cancel()
