@@ -237,5 +237,7 @@ class FetchCarrier(Carrier):
 
     def _other(self, event: Event) -> None:
         match event:
-            case StreamEnded(code=code):
-                self.end("fetch.gap" if code is None else "fetch.reset")
+            case StreamEnded(code=None):
+                self.end("fetch.gap" if self.outstanding() else "fetch.complete")
+            case StreamEnded():
+                self.end("fetch.reset")
