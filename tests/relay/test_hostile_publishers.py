@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from moqt.drivers.memory import Link
+from moqt.relay import RelayConfig
 from moqt.session import Request, RequestKind
 from moqt.session.fetching import FetchItem, FetchState
 from moqt.tracks import Known
@@ -93,3 +95,23 @@ def test_a_publish_that_is_taken_back_at_once_replaces_nothing() -> None:
     first.offer(make(0, 0), first=True)
     world.settle()
     assert [(0, 0)] == reader.objects(request)
+
+
+@pytest.mark.slow
+def test_many_small_objects_hold_the_upstream_fetch_too() -> None:
+    """What a reader lags behind is counted as the cache counts it, not by payloads alone."""
+    world = World(RelayConfig(high_water=20_000, low_water=10_000))
+    world.net.set_link("peer", "relay", Link(stream_window=2048))
+    world.net.set_link("origin", "relay", Link(stream_window=2048))
+    track = world.origin().add_track(TRACK)
+    for number in range(4000):
+        track.publish(make(0, number, b"x"))
+    peer = world.peer("peer")
+    request = peer.session.fetch(TRACK)
+    world.settle(0.02)
+    peer.session.pause_request(request)
+    world.settle(1.0)
+    assert world.relay.budget.used < 600_000
+    peer.session.resume_request(request)
+    world.settle(5.0)
+    assert 4000 == len(peer.objects(request))

@@ -19,6 +19,7 @@ from moqt.session.events import (
 from moqt.session.timers import Timer
 from moqt.tracks import IntervalSet, MalformedTrack
 from moqt.tracks.answering import cancel
+from moqt.tracks.budget import ENTRY_OVERHEAD
 from moqt.tracks.intervals import key_of, location_of
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, StreamError
@@ -35,6 +36,11 @@ GONE = RequestError(RequestErrorCode.INTERNAL_ERROR, 0, "the publisher is gone")
 ASTRAY = RequestError(
     RequestErrorCode.INTERNAL_ERROR, 0, "the publisher left the range or its order"
 )
+
+
+def _weight(item: Object) -> int:
+    """Octets that an Object takes in the cache: many small ones are not little."""
+    return len(item.payload) + ENTRY_OVERHEAD
 
 
 class GapFetch:
@@ -97,7 +103,7 @@ class GapFetch:
     def was_read(self, source: StoreSource, item: Object) -> None:
         """A reader took an Object."""
         if source in self.readers and self.start <= key_of(item.location) < self.at:
-            self.readers[source] += len(item.payload)
+            self.readers[source] += _weight(item)
             self.balance()
 
     def handle(self, event: Event) -> None:
@@ -154,7 +160,7 @@ class GapFetch:
         self._arriving = None
         self._absent_until(key)
         self.at = key + 1
-        self._received += len(item.payload)
+        self._received += _weight(item)
         try:
             self.track.store.add(item)
         except MalformedTrack as error:
@@ -234,7 +240,9 @@ class GapFetch:
         lag = self._received - max(self.readers.values())
         if any(one.waits_at is not None and self.covers(one.waits_at) for one in self.readers):
             lag = 0
-        held = lag > (config.low_water if self._held else config.high_water)
+        most = config.low_water if self._held else config.high_water
+        # What the cache cannot keep until it is read would be fetched over and over.
+        held = lag > min(most, config.cache_budget // (4 if self._held else 2))
         if held != self._held:
             self._held = held
             if held:

@@ -15,7 +15,7 @@ from moqt.session.events import StreamInfo
 from moqt.session.timers import Timer
 from moqt.tracks import IntervalSet, MalformedTrack, TrackStore
 from moqt.tracks.answering import answerable, ask, cancel, refuse
-from moqt.tracks.intervals import key_of
+from moqt.tracks.intervals import MAX_INTERVALS, key_of
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import (
     PublishDoneCode,
@@ -55,7 +55,7 @@ class RelayTrack:
         self.readers: dict[StoreSource, Reader] = {}
         self.fetches: set[DownstreamFetch] = set()
         self.statuses: set[StatusRequest] = set()
-        self._forwarded = IntervalSet()
+        self._forwarded = IntervalSet(MAX_INTERVALS)
         self._last_forwarded: dict[tuple[int, int], Location] = {}
         self._new_group: int | None = None
         self._new_group_at: Location | None = None

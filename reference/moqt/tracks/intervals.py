@@ -14,6 +14,9 @@ from moqt.wire.names import Location
 LAST_ID = (1 << 64) - 1
 LAST_KEY = (1 << 128) - 1
 
+MAX_INTERVALS = 1 << 14
+"""Intervals that a relay remembers where forgetting the lowest does no harm."""
+
 
 def key_of(location: Location) -> int:
     """The integer of a Location."""
@@ -36,11 +39,15 @@ def group_end(group: int) -> int:
 
 
 class IntervalSet:
-    """Disjoint intervals, both ends inclusive; neighbours are merged."""
+    """Disjoint intervals, both ends inclusive; neighbours are merged.
 
-    __slots__ = ("_ends", "_starts")
+    With a `limit`, the lower half of them is forgotten whenever there are more.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_ends", "_limit", "_starts")
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -72,6 +79,9 @@ class IntervalSet:
             end = max(end, ends[last - 1])
         starts[first:last] = [start]
         ends[first:last] = [end]
+        if self._limit is not None and len(starts) > self._limit:
+            del starts[: len(starts) // 2]
+            del ends[: len(ends) // 2]
 
     def find(self, key: int) -> tuple[int, int] | None:
         """The interval that holds `key`, or None."""

@@ -12,6 +12,7 @@ from moqt.tracks.groups import GroupRecord, MalformedTrack, check_same
 from moqt.tracks.intervals import (
     LAST_ID,
     LAST_KEY,
+    MAX_INTERVALS,
     IntervalSet,
     group_end,
     group_start,
@@ -22,6 +23,9 @@ from moqt.wire.errors import RemoteProtocolError
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
 from moqt.wire.properties import PropertyType, find_property, object_defect
+
+MAX_EMPTY_GROUPS = 4096
+"""Groups of a cached Track that are remembered although nothing of them is held."""
 
 
 class Known(Enum):
@@ -72,7 +76,8 @@ class TrackStore:
         self._groups: dict[int, GroupRecord] = {}
         self._order: list[int] = []
         self._absent = IntervalSet()
-        self._forbidden = IntervalSet()
+        self._forbidden = IntervalSet(None if budget is None else MAX_INTERVALS)
+        self._sweep_at = MAX_EMPTY_GROUPS
         self._arriving: dict[int, float] = {}
 
     # Learning
@@ -327,9 +332,17 @@ class TrackStore:
     def _group(self, group: int) -> GroupRecord:
         record = self._groups.get(group)
         if record is None:
+            if self._budget is not None and len(self._groups) >= self._sweep_at:
+                self._sweep()
             record = self._groups[group] = GroupRecord(group)
             insort(self._order, group)
         return record
+
+    def _sweep(self) -> None:
+        """Forget Groups of which nothing is held, but not what they said does not exist."""
+        self._order = [group for group in self._order if self._groups[group].entries]
+        self._groups = {group: self._groups[group] for group in self._order}
+        self._sweep_at = max(MAX_EMPTY_GROUPS, 2 * len(self._groups))
 
     def _drop_expired(self, key: int) -> bool:
         """Forget the held Object at `key` if it is expired."""
