@@ -95,3 +95,11 @@ def test_fills_that_ended_are_not_counted() -> None:
     assert not [
         event for event in pair.seen(0, UpdateAnswered) if isinstance(event.response, RequestError)
     ]
+
+
+def test_a_stream_that_was_reset_before_its_octets_came_is_closed() -> None:
+    """A cancellation may overtake the request: our direction ends too, or the stream stays open."""
+    peer = RawPeer()
+    peer.session.stream_reset(0, StreamError.CANCELLED, peer.now)
+    assert {0: StreamError.CANCELLED} == peer.tap.codes("reset")
+    assert peer.code is None

@@ -36,7 +36,7 @@ class RelayConfig:
     cache_budget: int = 1 << 30
     high_water: int = 8 << 20
     low_water: int = 4 << 20
-    subscriber_budget: int | None = None
+    subscriber_budget: int | None = 256 << 20
     upstreams: tuple[str, ...] = ()
     upstream_tokens: tuple[Token, ...] = ()
     upstream_session: SessionConfig = field(default_factory=SessionConfig)

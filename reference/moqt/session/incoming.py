@@ -140,6 +140,9 @@ class Incoming:
         if stream is not None:
             stream.reset_received = True
             self._cancelled(stream, code)
+        elif (stream_id & 1 == 0) != self._core.is_client:
+            # Nothing of it came before: left open, our direction would use up a stream for ever.
+            self._core.reset(stream_id, code)
 
     def stopped(self, stream_id: int, code: int) -> None:
         """STOP_SENDING: the peer cancels; our direction is reset."""
