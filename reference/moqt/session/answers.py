@@ -238,7 +238,9 @@ class Answers:
         if changes.authorization_tokens:
             request.tokens = changes.authorization_tokens
         if changes.track_namespace_prefix is not None:
-            request.namespace = changes.track_namespace_prefix
+            request.namespace = prefix = changes.track_namespace_prefix
+            # Of the others the new prefix cannot speak; they may be announced anew later.
+            stream.announced = {one for one in stream.announced if is_prefix(prefix, one)}
         if sender is not None:
             if changes.fill is not None:
                 sender.fills_asked[update.request_id] = changes.fill

@@ -92,7 +92,7 @@ class Discovery:
         interest = self._interests.get(request)
         if interest is not None and prefix is not None and prefix != interest.prefix:
             interest.prefix = prefix
-            interest.told.clear()
+            interest.told = {one for one in interest.told if is_prefix(prefix, one)}
             self._list(interest)
 
     def ended(self, request: Request) -> None:

@@ -18,8 +18,6 @@ from moqt.wire.names import Location, decode_namespace, encode_namespace
 from moqt.wire.tokens import decode_token, encode_token
 from moqt.wire.varint import U64, Cursor, encode_prefixed, encode_vi64
 
-_ABSENT = (None, ())
-
 
 def _present(parameters: Parameters, draft: Draft) -> list[tuple[int, ParameterSpec, Any]]:
     """(type, spec, one value) of everything that is present, ascending by type."""
@@ -28,7 +26,7 @@ def _present(parameters: Parameters, draft: Draft) -> list[tuple[int, ParameterS
     found = []
     for kind, spec in draft.parameters.items():
         value = getattr(parameters, spec.field)
-        if value in _ABSENT:
+        if value is None:
             continue
         if spec.form is ParameterForm.RANGE_FILTER:
             found += [(kind, spec, one) for one in value if one.type == kind]
