@@ -6,8 +6,10 @@ import pytest
 from moqt.drivers.memory import Link
 from moqt.relay import RelayConfig
 from moqt.session import Request, RequestKind
+from moqt.session.events import ObjectStarted, StreamInfo, Via
 from moqt.session.fetching import FetchItem, FetchState
 from moqt.tracks import Known
+from moqt.wire.errors import PublishDoneCode
 from moqt.wire.messages import FetchOk
 from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import RangeKind, RangeMarker
@@ -95,6 +97,38 @@ def test_a_publish_that_is_taken_back_at_once_replaces_nothing() -> None:
     first.offer(make(0, 0), first=True)
     world.settle()
     assert [(0, 0)] == reader.objects(request)
+
+
+def started(request: Request, location: Location) -> ObjectStarted:
+    """The first octets of an Object on some stream."""
+    return ObjectStarted(request, location, StreamInfo(Via.FETCH, 6, request.id))
+
+
+def test_an_object_that_starts_after_the_fetch_was_given_up_is_not_waited_for() -> None:
+    """R228: its rest never comes: readers would wait for ever."""
+    world = World()
+    world.peer("publisher").session.publish_namespace(SPACE)
+    reader = world.peer("reader")
+    request = world.fetch(reader, (0, 0), (0, 5))
+    (gap,) = world.relay.tracks[TRACK].gaps._open
+    reader.session.cancel(request)
+    world.settle()
+    gap.handle(started(gap.request, Location(0, 3)))
+    assert Known.UNKNOWN is gap.track.store.known(Location(0, 3))
+
+
+def test_an_object_that_starts_after_the_subscription_was_given_up_is_not_waited_for() -> None:
+    """R228: nor what a publisher still began when its Track was found malformed."""
+    world = World()
+    sender = world.peer("publisher").session.publish(TRACK)
+    world.settle()
+    track = world.relay.tracks[TRACK]
+    (upstream,) = track.upstreams.values()
+    sender.finish(PublishDoneCode.TRACK_ENDED)
+    world.settle()
+    assert {} == track.upstreams
+    upstream.handle(started(upstream.request, Location(0, 3)))
+    assert Known.UNKNOWN is track.store.known(Location(0, 3))
 
 
 @pytest.mark.slow

@@ -107,7 +107,9 @@ class GapFetch:
             self.balance()
 
     def handle(self, event: Event) -> None:
-        """One event of the FETCH."""
+        """One event of the FETCH; some may still come when it is over."""
+        if self._over:
+            return
         self._heard = self.track.context.now()
         match event:
             case ObjectStarted(_, location, _):

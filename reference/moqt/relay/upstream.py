@@ -103,7 +103,9 @@ class Upstream:
             act(self.request)
 
     def handle(self, event: Event) -> None:
-        """One event of the request."""
+        """One event of the request; some may still come when it was given up."""
+        if self.track.upstreams.get(self.session) is not self:
+            return
         match event:
             case ObjectReceived(_, item, stream):
                 self._received(item, stream)
