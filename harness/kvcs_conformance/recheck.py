@@ -6,12 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kvcs_conformance.cases.load import case_of
+from kvcs_conformance.cases.load import Case, case_of
 from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import CASE, RUN, case_folder, read_json
-from kvcs_conformance.evidence.read import read_evidence
+from kvcs_conformance.evidence.read import Evidence, read_evidence
+from kvcs_conformance.judge import JUDGES
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable
 from kvcs_conformance.report.results import results
+from kvcs_conformance.verdicts import Verdict
+
+_NOT_PLAYED = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE)
+_TWIN_ONLY = (Verdict.BLOCKED, Verdict.HARNESS_ERROR)
+"""Verdicts that the positive twin alone may have led to."""
 
 
 def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -19,11 +26,13 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
     outcomes = []
     for entry in result["cases"]:
         home = case_folder(folder, entry["id"])
-        case = case_of(read_json(home / CASE), catalogue, home / CASE)
-        there = (home / RUN).is_file()
-        evidence = read_evidence(home) if there else None
-        twin_home = case_folder(folder, case.id, twin=True)
-        twin = read_evidence(twin_home) if twin_home.is_dir() else None
+        case = _case(home / CASE, catalogue)
+        played = entry["verdict"] not in _NOT_PLAYED
+        has_twin = case.twin is not None
+        twin_home = case_folder(folder, entry["id"], twin=True)
+        twin = _evidence(twin_home, needed=played and has_twin)
+        spared = has_twin and entry["verdict"] in _TWIN_ONLY
+        evidence = _evidence(home, needed=played and not spared)
         if case.only_link not in (None, result["link"]):
             assessment = not_applicable(case)
         else:
@@ -32,3 +41,20 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
     return results(
         outcomes, catalogue, link=result["link"], seed=result["seed"], peers=result["peers"]
     )
+
+
+def _case(path: Path, catalogue: Catalogue) -> Case:
+    """The case as it was run; UsageError when the judges of today do not know its words."""
+    try:
+        case = case_of(read_json(path), catalogue, path)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path}: not a saved case") from error
+    for judgement in (*case.judge, *(case.twin.judge if case.twin else ())):
+        if judgement.word not in JUDGES:
+            raise UsageError(f"{path}: there is no judge word {judgement.word!r}")
+    return case
+
+
+def _evidence(home: Path, *, needed: bool) -> Evidence | None:
+    """The evidence in a folder; None where there is none and none is needed."""
+    return read_evidence(home) if needed or (home / RUN).is_file() else None

@@ -256,6 +256,7 @@ class Stage:
         if trouble is None and set(drafts) - {DRAFT_22.alpn}:
             text = f"{', '.join(drafts)} was negotiated, not {DRAFT_22.alpn}"
             trouble = {"kind": "version", "text": text}
+        logs = {name: tuple(recorder.records) for name, recorder in self.recorders.items()}
         facts = {
             "schema": 1,
             "case": self.case.id,
@@ -283,8 +284,8 @@ class Stage:
             "steps": self._steps,
             "trouble": trouble,
             "observed": {"alpn": drafts, "transport": self.link.name},
+            "records": {name: len(log) for name, log in logs.items()},
         }
-        logs = {name: tuple(recorder.records) for name, recorder in self.recorders.items()}
         return Evidence(facts, logs)
 
 

@@ -6,9 +6,11 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from kvcs.consumer import Consumer
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance import datafiles, runner
 from kvcs_conformance.cases import Case, load_cases, select
@@ -203,16 +205,60 @@ def test_recheck_needs_its_evidence(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert command("run", "publisher/retention/*", "--out", tmp_path) == 0
     assert command("recheck", tmp_path) == 0
     home = case_folder(tmp_path, "publisher/retention/stated")
-    (home / "consumer.sqlog").write_text("nothing")
-    capsys.readouterr()
-    assert command("recheck", tmp_path) == 1
-    (home / "consumer.sqlog").write_text("\x1e{}\n\x1enothing\n")
-    capsys.readouterr()
+    log = home / "consumer.sqlog"
+    whole = log.read_text()
+    count = whole.count("\x1e") - 1
+    for text, complaint in (
+        ("nothing", "not an event log: it does not begin with a record"),
+        ("\x1e{}\n\x1enothing\n", "line 2 is not a record of an event log"),
+        (whole.replace('"time":', '"tide":'), "line 2 is not a record of an event log"),
+        (
+            whole[: whole.rindex("\x1e")],
+            f"{count - 1} records, but {count} were written by the run",
+        ),
+    ):
+        log.write_text(text)
+        capsys.readouterr()
+        assert command("recheck", tmp_path) == 2
+        assert f"consumer.sqlog: {complaint}" in capsys.readouterr().err
+    log.unlink()
     assert command("recheck", tmp_path) == 2
-    assert "consumer.sqlog: not an event log" in capsys.readouterr().err
+    assert "consumer.sqlog: cannot be read" in capsys.readouterr().err
+    source = json.loads((home / "case.json").read_text())
+    source["judge"] = [{"guesses": {}}]
+    (home / "case.json").write_text(json.dumps(source))
+    assert command("recheck", tmp_path) == 2
+    assert "case.json: there is no judge word 'guesses'" in capsys.readouterr().err
     shutil.rmtree(home)
     assert command("recheck", tmp_path) == 2
     assert "case.json: cannot be read" in capsys.readouterr().err
+
+
+def test_recheck_needs_the_twin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A case is not passed again without the evidence of its positive twin, nor without its own;
+    where the twin failed, there is none of the case itself."""
+    name = "consumer/checks/digest-mismatch"
+    assert command("run", name, "--out", tmp_path) == 0
+    home = case_folder(tmp_path, name)
+    for lost in (home / "twin", home / "run.json"):
+        kept = lost.rename(tmp_path / "kept")
+        capsys.readouterr()
+        assert command("recheck", tmp_path) == 2
+        assert "run.json: cannot be read" in capsys.readouterr().err
+        kept.rename(lost)
+    assert command("recheck", tmp_path) == 0
+
+    class Deaf(Consumer):
+        """Reports nothing."""
+
+        def handle_event(self, *event: Any) -> None:
+            """Heard and not heeded."""
+
+    outcome = run_case(case(name), CATALOGUE, link="memory", peers=Peers(consumer=Deaf))
+    assert (outcome.assessment.verdict, outcome.evidence) == ("blocked", None)
+    save(outcome, tmp_path)
+    before = results.results([outcome], CATALOGUE, link="memory", seed=0)
+    assert recheck(tmp_path, before, CATALOGUE) == before
 
 
 def test_explain_says_what_is_wrong(tmp_path: Path) -> None:
@@ -229,7 +275,7 @@ def test_explain_says_what_is_wrong(tmp_path: Path) -> None:
     told = explain(tmp_path, result, "publisher/payload/header-and-digest", CATALOGUE)
     lines = told.splitlines()
     assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 100
     assert lines[0] == "publisher/payload/header-and-digest: fail (payload.field-mismatch)"
     assert "  KVCS-4-8 STATED (4 Object Payload): Layer equals the Group ID." in lines
     assert "  expected: 0x00000000" in lines
@@ -237,6 +283,10 @@ def test_explain_says_what_is_wrong(tmp_path: Path) -> None:
     assert "  octets from 8: 00 00 00 01" in lines
     assert "  at fault: publisher" in lines
     assert any(line.startswith(">") and "k.raw.s0 (0, 0)" in line for line in lines)
+    (events,) = (line for line in lines if line.startswith("events before it"))
+    log, _, number = events.rpartition("(")[2].rstrip(")").partition(":")
+    home = case_folder(tmp_path, "publisher/payload/header-and-digest")
+    assert '"group":0,"object":0' in (home / log).read_text().split("\n")[int(number) - 1]
     assert lines[-1] == ("  kvcs run publisher/payload/header-and-digest --link memory --seed 0")
 
 

@@ -32,7 +32,11 @@ def recheck(folder: Path) -> int:
         if verdicts[case["id"]] != (case["verdict"], case["reason"])
     ]
     for name, old, new in changed:
-        click.echo(f"{name}: was {old[0]} ({old[1]}), is {new[0]} ({new[1]})")
+        click.echo(f"{name}: was {_said(*old)}, is {_said(*new)}")
     if not changed:
         click.echo("every verdict is as it was")
     return int(ExitCode.FAIL if changed else ExitCode.PASS)
+
+
+def _said(verdict: str, reason: str | None) -> str:
+    return f"{verdict} ({reason})" if reason else verdict

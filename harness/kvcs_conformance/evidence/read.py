@@ -166,21 +166,42 @@ def read_log(path: Path) -> list[Record]:
     """Read one node's JSON text sequence; raises UsageError for a file that is none."""
     node = path.name.removesuffix(LOG_SUFFIX)
     try:
-        texts = path.read_text(encoding="utf-8").split("\x1e")[2:]
-        events = [json.loads(text) for text in texts]
-        return [
-            Record(node, i, round(event["time"] / 1000, 6), event["name"], event["data"])
-            for i, event in enumerate(events)
-        ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: not an event log: {error}") from error
+        before, *texts = path.read_text(encoding="utf-8").split("\x1e")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: not an event log: not text in UTF-8") from error
+    if before or not texts:
+        raise UsageError(f"{path}: not an event log: it does not begin with a record")
+    return [_record(path, node, i, text) for i, text in enumerate(texts[1:])]
+
+
+def _record(path: Path, node: str, index: int, text: str) -> Record:
+    """One record of a log; the header is line 1, record 0 is line 2."""
+    try:
+        event = json.loads(text)
+        return Record(node, index, round(event["time"] / 1000, 6), event["name"], event["data"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: line {index + 2} is not a record of an event log") from error
 
 
 def read_evidence(folder: Path) -> Evidence:
-    """Read the evidence folder of one run; raises UsageError when it is not there."""
+    """Read the evidence folder of one run.
+
+    Raises UsageError when something of it is missing: silence in a log that was cut off would
+    speak against a peer, or for it.
+    """
     facts = read_json(folder / RUN)
-    logs = {
-        path.name.removesuffix(LOG_SUFFIX): read_log(path)
-        for path in sorted(folder.glob(f"*{LOG_SUFFIX}"))
-    }
+    try:
+        counts = dict(facts["records"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{folder / RUN}: does not say how many records each log has") from error
+    logs = {}
+    for node, count in counts.items():
+        path = folder / f"{node}{LOG_SUFFIX}"
+        logs[node] = read_log(path)
+        if len(logs[node]) != count:
+            raise UsageError(
+                f"{path}: {len(logs[node])} records, but {count} were written by the run"
+            )
     return Evidence(facts, logs)

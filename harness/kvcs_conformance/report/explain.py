@@ -11,7 +11,7 @@ from typing import Any
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import LOG_SUFFIX, case_folder
-from kvcs_conformance.evidence.read import Record, read_log
+from kvcs_conformance.evidence.read import Record, read_evidence
 from kvcs_conformance.verdicts import REASONS, Reason
 
 _WIDTH = 98
@@ -51,11 +51,16 @@ def _lines(
         yield ""
         yield "seen"
         for finding in findings[:12]:
-            yield from _wrap(finding["text"], "  ")
+            place = f" [{_place(finding)}]" if "node" in finding else ""
+            yield from _wrap(finding["text"] + place, "  ")
         if len(findings) > 12:
             yield f"  and {len(findings) - 12} more"
     else:
         yield from _decisive(out, case, decisive)
+    if findings:
+        yield ""
+        yield "evidence"
+        yield f"  {case_folder(out, case['id'], twin=case['verdict'] == 'blocked')}"
     yield ""
     yield "again"
     yield "  " + shlex.join(
@@ -79,14 +84,19 @@ def _decisive(out: Path, case: Mapping[str, Any], finding: Mapping[str, Any]) ->
     yield f"  at fault: {case['blame'] or 'nobody is named'}"
     if "node" in finding:
         yield ""
-        yield f"events before it, as {finding['node']} saw them"
+        yield f"events before it, as {finding['node']} saw them ({_place(finding)})"
         twin = case["verdict"] == "blocked"
-        path = case_folder(out, case["id"], twin=twin) / f"{finding['node']}{LOG_SUFFIX}"
-        log = read_log(path)
+        folder = case_folder(out, case["id"], twin=twin)
+        log = read_evidence(folder).logs.get(finding["node"], ())
         last = finding["index"]
         for record in log[max(0, last - _EVENTS_BEFORE) : last + 1]:
             mark = ">" if record.index == last else " "
             yield f"{mark} {record.time:9.4f} s  {_event(record)}"[:_WIDTH]
+
+
+def _place(finding: Mapping[str, Any]) -> str:
+    """File and line of the record that a finding points at; line 1 is the log's header."""
+    return f"{finding['node']}{LOG_SUFFIX}:{finding['index'] + 2}"
 
 
 def _event(record: Record) -> str:
