@@ -149,12 +149,58 @@ def test_loss_costs_no_octet_and_no_counter(certificate: Certificate, seed: int)
 def test_earlier_writes_leave_first(certificate: Certificate) -> None:
     """Streams are drained in the order in which they were first written."""
     ends = Ends(certificate)
+    ends.open()
     ids = [ends.open() for _ in range(4)]
     order = [ids[2], ids[0], ids[3], ids[1]]
     for stream_id in order:
         ends.client.write(stream_id, bytes(5000), True)
     ends.run()
     assert order == list(ends.received)
+
+
+def test_later_writes_overtake_no_earlier_ones(certificate: Certificate) -> None:
+    """A stream that is written again and again does not keep the others waiting."""
+    ends = Ends(certificate)
+    ends.open()
+    busy, other = ends.open(), ends.open()
+    ends.client.write(busy, bytes(20_000), False)
+    ends.client.write(other, bytes(20_000), True)
+    for _ in range(200):
+        ends.client.write(busy, bytes(20_000), False)
+    while other not in ends.finished:
+        ends.run(0.001)
+    assert len(ends.received[busy]) < 200_000
+
+
+@pytest.mark.parametrize("what", ["control", "request", "reset"])
+def test_objects_keep_no_control_waiting(certificate: Certificate, what: str) -> None:
+    """Control and request streams and resets go before Objects that were written earlier."""
+    ends = Ends(certificate)
+    control, bulk, victim = ends.open(), ends.open(), ends.open()
+    request = ends.open(unidirectional=False)
+    ends.client.write(victim, bytes(1000), False)
+    ends.run(0.1)
+    ends.client.write(bulk, bytes(1_000_000), True)
+    if what == "reset":
+        ends.client.reset(victim, 7)
+    else:
+        ends.client.write(control if what == "control" else request, b"now", False)
+    while not (ends.resets or control in ends.received or request in ends.received):
+        ends.run(0.001)
+    assert len(ends.received.get(bulk, b"")) < 100_000
+
+
+def test_many_resets_leave_in_one_batch(certificate: Certificate) -> None:
+    """Resets that fill more than a packet do not wait for an acknowledgement each."""
+    ends = Ends(certificate, streams=(10, 400))
+    ids = [ends.open() for _ in range(400)]
+    for stream_id in ids:
+        ends.client.write(stream_id, b"x", False)
+    ends.run(1.0)
+    for stream_id in ids:
+        ends.client.reset(stream_id, 3)
+    packets = ends.client.datagrams_to_send(ends.now)
+    assert sum(map(len, packets)) > 400 * 5
 
 
 def test_stream_without_credit_holds_up_no_other(certificate: Certificate) -> None:

@@ -16,7 +16,12 @@ from typing import Any
 from aioquic._buffer import Buffer
 from aioquic.buffer import size_uint_var
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import QuicConnection, QuicReceiveContext
+from aioquic.quic.connection import (
+    RESET_STREAM_FRAME_CAPACITY,
+    STOP_SENDING_FRAME_CAPACITY,
+    QuicConnection,
+    QuicReceiveContext,
+)
 from aioquic.quic.events import StopSendingReceived
 from aioquic.quic.packet import (
     QuicFrameType,
@@ -26,7 +31,7 @@ from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 
 from moqt.drivers.credit import control_reserve
-from moqt.drivers.quic.streams import Front, Stream, StreamTable, check_gaps
+from moqt.drivers.quic.streams import Front, Stream, StreamTable, can_go, check_gaps, goes_first
 
 PRIVATE: dict[type, tuple[str, ...]] = {
     QuicConnection: (
@@ -42,6 +47,8 @@ PRIVATE: dict[type, tuple[str, ...]] = {
         "_parse_transport_parameters",
         "_write_application",
         "_write_connection_limits",
+        "_write_reset_stream_frame",
+        "_write_stop_sending_frame",
         "_write_stream_limits",
     ),
     QuicPacketPacer: ("next_send_time", "update_after_send", "update_rate"),
@@ -146,21 +153,34 @@ class Connection(QuicConnection):
         self._front = front
 
     def activate(self, stream: Stream, *, urgent: bool = False) -> None:
-        """Let the stream take part in the next packets; what is lost or urgent goes first."""
+        """Let the stream take part in the next packets; what is lost or urgent goes first.
+
+        Objects never keep a control or request stream waiting (MOQT-22 §5.1.2).
+        """
+        first = goes_first(stream)
+        urgent = urgent or first
         parked = self._parked.pop(stream.stream_id, None) is not None
         if stream.sender.queued and not parked:
             if not urgent or stream not in self._waiting:
                 return
             self._waiting.remove(stream)
-        stream.sender.queued = True
+        sender = stream.sender
+        sender.queued = True
+        sender.turn = sender.highest_offset if urgent else sender._buffer_stop
         if urgent:
-            self._front.insert(0, stream)
+            self._front.insert(0 if first else self._front.behind_first(), stream)
         else:
             self._waiting.append(stream)
 
     def park(self, stream: Stream) -> None:
         """Let the stream wait until the peer grants it credit."""
         self._parked[stream.stream_id] = stream
+
+    def requeue(self, stream: Stream) -> None:
+        """Let the stream wait behind what others wrote before."""
+        if can_go(self, stream):
+            stream.sender.turn = stream.sender._buffer_stop
+            self._waiting.append(stream)
 
     def _handle_max_stream_data_frame(
         self, context: QuicReceiveContext, frame_type: int, buf: Buffer
@@ -264,6 +284,8 @@ class Connection(QuicConnection):
             return
         # `values` forgot the stream when it named it; a full packet must not lose it.
         self._streams.credit_due[stream.stream_id] = stream
+        if builder.remaining_flight_space < 1 + 2 * CREDIT_FRAME_CAPACITY:
+            return
         frame = builder.start_frame(
             QuicFrameType.MAX_STREAM_DATA,
             capacity=1 + 2 * CREDIT_FRAME_CAPACITY,
@@ -288,6 +310,20 @@ class Connection(QuicConnection):
         super()._on_max_stream_data_delivery(delivery, stream)
         if delivery != QuicDeliveryState.ACKED and not stream.receiver.is_finished:
             self._streams.credit_due[stream.stream_id] = stream
+
+    # A frame that does not fit goes into the next packet; aioquic would end the batch there.
+
+    def _write_reset_stream_frame(  # type: ignore[override]
+        self, builder: QuicPacketBuilder, stream: Stream
+    ) -> None:
+        if builder.remaining_flight_space >= RESET_STREAM_FRAME_CAPACITY:
+            super()._write_reset_stream_frame(builder, stream)
+
+    def _write_stop_sending_frame(  # type: ignore[override]
+        self, builder: QuicPacketBuilder, stream: Stream
+    ) -> None:
+        if builder.remaining_flight_space >= STOP_SENDING_FRAME_CAPACITY:
+            super()._write_stop_sending_frame(builder, stream)
 
     # What the application decides.
 

@@ -61,6 +61,9 @@ class StreamOwner(Protocol):
     def park(self, stream: Stream) -> None:
         """Let the stream wait until the peer grants it credit."""
 
+    def requeue(self, stream: Stream) -> None:
+        """Let the stream wait behind what others wrote before."""
+
 
 class Stream(QuicStream):
     """A QuicStream as `StreamTable` leaves it: aioquic makes it, its halves are ours."""
@@ -70,12 +73,25 @@ class Stream(QuicStream):
     receiver: StreamReceiver
 
 
+def goes_first(stream: Stream) -> bool:
+    """Whether it goes before Objects: control and request streams, resets, STOP_SENDING."""
+    stream_id = stream.stream_id
+    return (
+        not stream_id & 2
+        or stream_id < 4
+        or stream.sender.reset_pending
+        or stream.receiver.stop_pending
+    )
+
+
 class StreamSender(QuicStreamSender):
     """The sending half of a stream, which counts for its connection what it buffers."""
 
     def __init__(self, connection: StreamOwner, stream: Stream) -> None:
         super().__init__(stream.stream_id, writable=not stream.sender.is_finished)
         self.queued = False
+        self.turn = 0
+        """Up to this offset it goes on; what was written later waits for another turn."""
         self._connection = connection
         self._stream = stream
 
@@ -197,19 +213,34 @@ class Front(list[Stream]):
         """aioquic adds every new stream; here one enters when it has something to send."""
 
     def extend(self, served: Iterable[Stream]) -> None:
-        """aioquic puts a served stream last; here it goes on until it is done."""
+        """aioquic puts a served stream last; here it goes on until its turn is over."""
         for stream in served:
-            self.keep(0, stream)
+            if goes_first(stream):
+                self.keep(0, stream)
+            elif stream.sender.next_offset < stream.sender.turn:
+                self.keep(self.behind_first(), stream)
+            else:
+                self._connection.requeue(stream)
+
+    def behind_first(self) -> int:
+        """Where the streams of Objects begin."""
+        return next((at for at, stream in enumerate(self) if not goes_first(stream)), len(self))
 
     def keep(self, index: int, stream: Stream) -> bool:
         """Put a stream at `index`, unless it has nothing to send or must wait for credit."""
-        stream.sender.queued = stream.sender.has_work()
-        if stream.sender.is_stream_blocked():
-            self._connection.park(stream)
+        if not can_go(self._connection, stream):
             return False
-        if stream.sender.queued:
-            self.insert(index, stream)
-        return stream.sender.queued
+        self.insert(index, stream)
+        return True
+
+
+def can_go(connection: StreamOwner, stream: Stream) -> bool:
+    """Whether a packet can carry something of it now; parks a stream that waits for credit."""
+    stream.sender.queued = stream.sender.has_work()
+    if stream.sender.is_stream_blocked():
+        connection.park(stream)
+        return False
+    return stream.sender.queued
 
 
 class StreamTable(dict[int, Stream]):
