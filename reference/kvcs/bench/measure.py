@@ -31,7 +31,8 @@ def measure_throughput(
     results.add(stock_copy, "MB/s", copy)
     results.add(stock_forwarder, "MB/s", forwarded)
     results.add(f"chain{at}", "MB/s", done.mb_per_s, (stock_copy, copy))
-    results.add(f"chain (to the forwarder){at}", "MB/s", done.mb_per_s, (stock_forwarder, forwarded))
+    to_forwarder = f"chain (to the forwarder){at}"
+    results.add(to_forwarder, "MB/s", done.mb_per_s, (stock_forwarder, forwarded))
     results.add(f"first usable layer{at}", "ms", 1000 * done.first_layer_s)
     for role, used in done.used.items():
         results.add(f"{role}: CPU{at}", "s", used.cpu_s)
