@@ -84,7 +84,9 @@ class Answers:
         done = row.ends_with_answer or stream.said_last
         stream.send(message, fin=done)
         request.response = message
-        request.state = RequestState.TERMINATED if done else RequestState.ESTABLISHED
+        request.state = RequestState.ESTABLISHED
+        if done:
+            self._registry.end(request)
         self.advance_updates(stream)
         self._registry.settle(stream)
 
@@ -174,7 +176,7 @@ class Answers:
         request = fetch.request
         if request.state is RequestState.ESTABLISHED:
             stream = self._registry.of(request)
-            request.state = RequestState.TERMINATED
+            self._registry.end(request)
             stream.finish()
             self._registry.settle(stream)
 

@@ -195,7 +195,7 @@ class Incoming:
         core = self._core
         core.ids.use_of_peer(message.request_id)
         request = Request.of(core.session, message, ours=False)
-        open_requests = self._registry.open_of_peer()
+        open_requests = self._registry.open_of_peer
         self._registry.add(stream, request)
         try:
             request.tokens = self._registry.control.received_tokens.resolve(
@@ -340,7 +340,7 @@ class Incoming:
         self._core.emit(PublishDoneReceived(request, message))
         self._responses.answer_merged_failures(stream, request)
         if request.state is RequestState.ESTABLISHED:
-            request.state = RequestState.TERMINATED
+            self._registry.end(request)
             if not stream.ours:
                 stream.finish()
         if stream.subscription is not None:

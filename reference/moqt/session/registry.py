@@ -35,6 +35,7 @@ class Registry:
         self.scheduler = scheduler
         self.by_stream: dict[int, RequestStream] = {}
         self._of: dict[Request, RequestStream] = {}
+        self._open_of_peer: set[Request] = set()
         self._unopened: deque[RequestStream] = deque()
         self._aliases: dict[int, tuple[FullTrackName, int]] = {}
         self._next_alias = 0
@@ -56,6 +57,8 @@ class Registry:
         stream.request = request
         request.stream_id = stream.stream_id
         self._of[request] = stream
+        if not stream.ours:
+            self._open_of_peer.add(request)
 
     def launch(self, stream: RequestStream) -> None:
         """Open a stream of ours as soon as may be."""
@@ -108,11 +111,15 @@ class Registry:
             )
         ]
 
+    @property
     def open_of_peer(self) -> int:
-        """How many requests of the peer's did not end; 0 while that cannot matter."""
-        if len(self._of) < self.core.config.max_open_requests:
-            return 0
-        return sum(not stream.ours for stream in self.live())
+        """How many requests of the peer's did not end."""
+        return len(self._open_of_peer)
+
+    def end(self, request: Request) -> None:
+        """The request is terminated; every end of one comes by here."""
+        request.state = RequestState.TERMINATED
+        self._open_of_peer.discard(request)
 
     def settle(self, stream: RequestStream) -> None:
         """Forget the stream once both directions ended, its request once that ended, too."""
@@ -138,7 +145,7 @@ class Registry:
         """
         request = stream.request
         assert request is not None
-        request.state = RequestState.TERMINATED
+        self.end(request)
         if request.sender is not None:
             request.sender.cancelled(code)
         if stream.fetch is not None:
@@ -184,7 +191,7 @@ class Registry:
         """All data streams of a subscription of the peer's are closed: say so, then FIN."""
         stream = self.of(request)
         stream.send(PublishDone(code, streams, reason), fin=True)
-        request.state = RequestState.TERMINATED
+        self.end(request)
         self.release_alias(stream)
         self.settle(stream)
 

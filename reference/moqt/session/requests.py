@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from moqt.session.intervals import Intervals
 from moqt.wire.errors import RemoteProtocolError, SessionError
 from moqt.wire.messages import (
     NO_PARAMETERS,
@@ -107,8 +108,14 @@ class RequestIds:
 
     def __init__(self, is_client: bool) -> None:
         self.next = 0 if is_client else 1
-        self._lowest_unused = 1 if is_client else 0
-        self._used: set[int] = set()
+        self._used = Intervals(closing=True)
+        """IDs of the peer's, each divided by two.
+
+        IDs that a peer leaves out, or whose request was reset before its octets came, would
+        cost memory for ever. The oldest gaps are therefore closed once there are thousands: a
+        request that is that much overtaken is taken for a repeated one. Who only skips IDs, as
+        many as it likes, breaks no rule.
+        """
 
     def is_ours(self, request_id: int) -> bool:
         """Whether we gave this ID to a request or an update."""
@@ -127,11 +134,8 @@ class RequestIds:
             raise RemoteProtocolError(
                 f"Request ID {request_id} has our parity", SessionError.INVALID_REQUEST_ID
             )
-        if request_id < self._lowest_unused or request_id in self._used:
+        if request_id // 2 in self._used:
             raise RemoteProtocolError(
                 f"Request ID {request_id} was used before", SessionError.INVALID_REQUEST_ID
             )
-        self._used.add(request_id)
-        while self._lowest_unused in self._used:
-            self._used.remove(self._lowest_unused)
-            self._lowest_unused += 2
+        self._used.add(request_id // 2, request_id // 2)

@@ -76,7 +76,7 @@ class Responses:
         self._establish(request, message)
         if row.ends_with_answer:
             stream.said_last = True
-            request.state = RequestState.TERMINATED
+            self._registry.end(request)
 
     def _establish(self, request: Request, message: SubscribeOk | RequestOk | FetchOk) -> None:
         request.response = message
@@ -109,7 +109,7 @@ class Responses:
         self._establish(request, message)
         if target is None:
             # The fetch stream ended before.
-            request.state = RequestState.TERMINATED
+            self._registry.end(request)
 
     def _unacceptable(self, stream: RequestStream, request: Request, properties: bytes) -> bool:
         """Cancel when the Track Properties rule the track out for us (MOQT-22 §3.7, §12.1)."""

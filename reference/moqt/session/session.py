@@ -352,7 +352,7 @@ class Session:
         self._receiver.targets.pop(request_id, None)
         request = target.request
         if target.subscription is None and request.state is RequestState.ESTABLISHED:
-            request.state = RequestState.TERMINATED
+            self._registry.end(request)
             self._registry.settle(self._registry.of(request))
 
     def known_start(self, request: Request) -> Location | None:

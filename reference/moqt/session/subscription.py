@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from moqt.session.core import Core
 from moqt.session.events import SubscriptionEnded
+from moqt.session.intervals import Intervals
 from moqt.session.requests import Request
 from moqt.session.timers import Timer
-from moqt.session.trackrules import MAX_GROUPS, Intervals, TrackRules
+from moqt.session.trackrules import MAX_PARTS, TrackRules
 from moqt.wire.errors import RemoteProtocolError, SessionError
 from moqt.wire.filters import passes, resolve
 from moqt.wire.messages import PublishDone
@@ -21,6 +22,26 @@ MAX_RETIRED = 1024
 """Aliases that are remembered after their last subscription, to discard late data cheaply."""
 
 _ORIGIN = Location(0, 0)
+
+
+class Delivered:
+    """Which Objects came already; of very many, those of the first subgroups are forgotten."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[tuple[int, int | None], Intervals] = OrderedDict()
+        self._parts = 0
+
+    def is_new(self, item: Object) -> bool:
+        """Whether this Object did not come before; from now on it did."""
+        ids = self._ids.setdefault((item.location.group, item.subgroup), Intervals())
+        if item.location.object in ids:
+            return False
+        before = len(ids)
+        ids.add(item.location.object, item.location.object)
+        self._parts += len(ids) - before
+        while self._parts > MAX_PARTS:
+            self._parts -= len(self._ids.popitem(last=False)[1])
+        return True
 
 
 @dataclass(eq=False, slots=True)
@@ -45,7 +66,7 @@ class Subscription:
     done: PublishDone | None = None
     ended: bool = False
     paused: bool = False
-    delivered: dict[tuple[int, int | None], Intervals] | None = None
+    delivered: Delivered | None = None
     _wait: Timer | None = None
     _active: float = 0.0
 
@@ -64,23 +85,12 @@ class Subscription:
             filters = self.request.parameters.range_filters
             if filters and not passes(filters, item, self.track_properties):
                 return False
-        return self.delivered is None or self._is_new(self.delivered, item)
+        return self.delivered is None or self.delivered.is_new(item)
 
     @property
     def filtered(self) -> bool:
         """Whether a stream's last Object need not be the last one of its subgroup."""
         return bool(self.lenient or self.end or self.request.parameters.range_filters)
-
-    @staticmethod
-    def _is_new(delivered: dict[tuple[int, int | None], Intervals], item: Object) -> bool:
-        key = (item.location.group, item.subgroup)
-        if len(delivered) > MAX_GROUPS:
-            del delivered[next(iter(delivered))]
-        ids = delivered.setdefault(key, Intervals())
-        if item.location.object in ids:
-            return False
-        ids.add(item.location.object, item.location.object)
-        return True
 
     @property
     def ascending(self) -> bool:
@@ -220,7 +230,7 @@ class Aliases:
         subscription.binding = binding
         if len(binding.subscriptions) > 1:
             for one in binding.subscriptions:
-                one.delivered = {} if one.delivered is None else one.delivered
+                one.delivered = one.delivered or Delivered()
         return binding
 
     def release(self, subscription: Subscription) -> None:

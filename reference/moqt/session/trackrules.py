@@ -5,10 +5,10 @@ Not here: the same Object twice with other octets. Only who stores Objects can c
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from moqt.session.intervals import Intervals
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
 from moqt.wire.properties import PropertyType, integer_property, object_defect
@@ -16,51 +16,11 @@ from moqt.wire.properties import PropertyType, integer_property, object_defect
 MAX_GROUPS = 4096
 """Groups that are remembered; the ones that came first are forgotten first."""
 
-MAX_PARTS = 4096
-"""Separate intervals, or subgroups of a Group, that are remembered."""
+MAX_SUBGROUPS = 4096
+"""Subgroups of one Group that are remembered."""
 
-
-class Intervals:
-    """A set of integers that mostly come in order."""
-
-    __slots__ = ("_ends", "_starts")
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-
-    @property
-    def largest(self) -> int:
-        """The largest member, -1 when empty."""
-        return self._ends[-1] if self._ends else -1
-
-    def __contains__(self, value: int) -> bool:
-        index = bisect_right(self._starts, value) - 1
-        return index >= 0 and value <= self._ends[index]
-
-    def meets(self, first: int, last: int) -> bool:
-        """Whether a member lies in `first` .. `last`."""
-        index = bisect_right(self._starts, last) - 1
-        return index >= 0 and self._ends[index] >= first
-
-    def add(self, first: int, last: int) -> None:
-        """Add `first` .. `last`."""
-        starts, ends = self._starts, self._ends
-        if not ends or first > ends[-1] + 1:
-            starts.append(first)
-            ends.append(last)
-            if len(starts) > MAX_PARTS:
-                del starts[0], ends[0]
-            return
-        if first == ends[-1] + 1:
-            ends[-1] = last
-            return
-        low = bisect_right(ends, first - 2)
-        high = bisect_right(starts, last + 1)
-        if low < high:
-            first, last = min(first, starts[low]), max(last, ends[high - 1])
-        starts[low:high] = [first]
-        ends[low:high] = [last]
+MAX_PARTS = 16384
+"""Subgroups and intervals of all Groups together; beyond them, too, the first Groups go."""
 
 
 @dataclass(slots=True)
@@ -78,12 +38,18 @@ class _Group:
     """No Object with this ID or a larger one exists."""
     gap: int | None = None
 
+    @property
+    def parts(self) -> int:
+        """What it remembers, as a number of records of much the same size."""
+        return len(self.subgroups) + len(self.seen) + len(self.absent)
+
 
 class TrackRules:
     """The rules of one Track over the Objects of one publisher; each method returns the breach."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[int, _Group] = OrderedDict()
+        self._parts = 0
         self._absent_groups = Intervals()
         self._end: Location | None = None
         self._largest: Location | None = None
@@ -98,6 +64,7 @@ class TrackRules:
                 return None
             return f"{tuple(item.location)} lies beyond the end of the Track {tuple(self._end)}"
         group = self._group(group_id)
+        before = group.parts
         if item.subgroup is not None and (breach := _check_subgroup(group, item, item.subgroup)):
             return breach
         if group.end is not None and object_id >= group.end:
@@ -110,7 +77,9 @@ class TrackRules:
             return f"{tuple(item.location)} lies in a gap that was announced"
         if item.properties and (breach := self._check_gaps(group, item)):
             return breach
-        return self._note(group, item)
+        breach = self._note(group, item)
+        self._count(group.parts - before)
+        return breach
 
     def _note(self, group: _Group, item: Object) -> str | None:
         group_id, object_id = item.location
@@ -175,14 +144,24 @@ class TrackRules:
         if group is None:
             group = self._groups[group_id] = _Group()
             if len(self._groups) > MAX_GROUPS:
-                self._groups.popitem(last=False)
+                self._forget_first()
         return group
+
+    def _count(self, grown: int) -> None:
+        """A Group remembers more than before, or less."""
+        self._parts += grown
+        while self._parts > MAX_PARTS:
+            self._forget_first()
+
+    def _forget_first(self) -> None:
+        _, group = self._groups.popitem(last=False)
+        self._parts -= group.parts
 
 
 def _check_subgroup(group: _Group, item: Object, subgroup_id: int) -> str | None:
     subgroup = group.subgroups.get(subgroup_id)
     if subgroup is None:
-        if len(group.subgroups) >= MAX_PARTS:
+        if len(group.subgroups) >= MAX_SUBGROUPS:
             del group.subgroups[next(iter(group.subgroups))]
         group.subgroups[subgroup_id] = _Subgroup(item.priority)
     elif subgroup.priority != item.priority:

@@ -1,0 +1,137 @@
+"""What a peer can make a session remember, and what each message may cost (MOQT-22 §19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from moqt.session.events import ObjectReceived, RequestReceived
+from moqt.session.exchange import RequestStream
+from moqt.session.intervals import MAX_INTERVALS, Intervals
+from moqt.session.registry import Registry
+from moqt.session.requests import RequestIds
+from moqt.session.subscription import Delivered
+from moqt.session.trackrules import MAX_GROUPS, MAX_PARTS, MAX_SUBGROUPS, TrackRules
+from moqt.wire.codec import encode_message
+from moqt.wire.drafts import DRAFT_22
+from moqt.wire.errors import RemoteProtocolError, RequestErrorCode, SessionError
+from moqt.wire.messages import NO_PARAMETERS, RequestMessage, Subscribe, TrackStatus
+
+from tests.session.pair import TRACK, RawPeer, obj
+
+
+def frame(message: RequestMessage) -> bytes:
+    """A message in octets."""
+    return encode_message(message, DRAFT_22)
+
+
+# Open requests.
+
+
+def test_requests_that_ended_make_room() -> None:
+    """R230: answered, refused, done and cancelled requests do not count; open ones do."""
+    peer = RawPeer(max_open_requests=4)
+    session = peer.session
+    streams = [peer.request(frame(Subscribe(2 * n, TRACK, NO_PARAMETERS))) for n in range(3)]
+    peer.request(frame(TrackStatus(6, TRACK, NO_PARAMETERS)))
+    one, two, _, status = [event.request for event in peer.seen(RequestReceived)]
+    peer.request(frame(Subscribe(8, TRACK, NO_PARAMETERS)))
+    assert 4 == len(peer.seen(RequestReceived))
+    session.accept(status)
+    session.refuse(one, RequestErrorCode.TIMEOUT)
+    session.accept_subscribe(two, largest=None).finish(0)
+    peer.take()
+    session.stream_reset(streams[2], 0, peer.now)
+    for number in range(5, 10):
+        peer.request(frame(Subscribe(2 * number, TRACK, NO_PARAMETERS)))
+    assert 8 == len(peer.seen(RequestReceived))
+
+
+def test_a_request_beyond_the_limit_looks_at_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R230: to refuse it costs the same, however many are open."""
+    looks: list[RequestStream] = []
+    live = Registry.live
+
+    def counted(registry: Registry) -> Iterator[RequestStream]:
+        for stream in live(registry):
+            looks.append(stream)
+            yield stream
+
+    monkeypatch.setattr(Registry, "live", counted)
+    peer = RawPeer(max_open_requests=8)
+    for number in range(10):
+        peer.request(frame(Subscribe(2 * number, TRACK, NO_PARAMETERS)))
+    assert 8 == len(peer.seen(RequestReceived))
+    assert [] == looks
+
+
+# Request IDs.
+
+
+def test_ids_may_come_in_any_order() -> None:
+    """R057: each once; a repeated one is INVALID_REQUEST_ID wherever it lies."""
+    ids = RequestIds(is_client=False)
+    for request_id in (8, 2, 0, 6):
+        ids.use_of_peer(request_id)
+    for request_id in (0, 2, 6, 8):
+        with pytest.raises(RemoteProtocolError) as caught:
+            ids.use_of_peer(request_id)
+        assert SessionError.INVALID_REQUEST_ID == caught.value.code
+    ids.use_of_peer(4)
+
+
+def test_ids_that_are_left_out_cost_no_memory_without_end() -> None:
+    """Of thousands of gaps the oldest count as used; the later ones may still be filled."""
+    ids = RequestIds(is_client=False)
+    count = MAX_INTERVALS + 100
+    for number in range(count):
+        ids.use_of_peer(4 * number)
+    for request_id in (4 * count - 6, 4 * 102 - 2):
+        ids.use_of_peer(request_id)
+    with pytest.raises(RemoteProtocolError) as caught:
+        ids.use_of_peer(4 * 50 - 2)
+    assert SessionError.INVALID_REQUEST_ID == caught.value.code
+
+
+# Objects.
+
+
+@pytest.mark.parametrize("step", [2, -2])
+def test_intervals_are_few_in_either_direction(step: int) -> None:
+    """Thousands of separate members, upwards or downwards: the lowest ones are forgotten."""
+    members = Intervals()
+    for value in range(30_000, 30_000 + step * (MAX_INTERVALS + 50), step):
+        members.add(value, value)
+    assert MAX_INTERVALS == len(members)
+    assert members.largest in members
+
+
+def test_subgroups_of_all_groups_together_are_bounded() -> None:
+    """The rules forget the first Groups once what they remember in all of them is too much."""
+    rules = TrackRules()
+    groups = MAX_PARTS // MAX_SUBGROUPS + 1
+    for group in range(groups):
+        for subgroup in range(MAX_SUBGROUPS):
+            assert rules.received(obj(group, subgroup, subgroup=subgroup, priority=1)) is None
+    assert rules.received(obj(0, 9, subgroup=5, priority=2)) is None
+    assert rules.received(obj(groups - 1, 9, subgroup=5, priority=2)) is not None
+
+
+def test_groups_with_few_parts_are_all_remembered() -> None:
+    """The sum costs no ordinary Track its memory: 4,096 Groups of 2 subgroups each."""
+    rules = TrackRules()
+    for group in range(MAX_GROUPS):
+        for subgroup in range(2):
+            assert rules.received(obj(group, subgroup, subgroup=subgroup, priority=1)) is None
+    assert rules.received(obj(0, 9, subgroup=0, priority=2)) is not None
+
+
+def test_what_was_delivered_is_remembered_within_bounds() -> None:
+    """Several subscriptions on one alias: a duplicate is known unless it is very old."""
+    delivered = Delivered()
+    each = MAX_INTERVALS - 1
+    for group in range(MAX_PARTS // each + 1):
+        for number in range(each):
+            assert delivered.is_new(obj(group, 2 * number))
+    assert delivered.is_new(obj(0, 0))
+    assert not delivered.is_new(obj(2, 0))
