@@ -5,8 +5,12 @@ Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
+import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -60,8 +64,15 @@ def kvcs() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; what a user got wrong is one line on stderr and exit code 2."""
+    with suppress(ValueError):  # not the main thread, where nobody is stopped by a signal
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = kvcs.main(args=arguments, prog_name="kvcs", standalone_mode=False)
+        # `kvcs.main` would turn a closed standard output into exit code 1, which means fail.
+        with kvcs.make_context("kvcs", given) as context:
+            code = kvcs.invoke(context)
+    except click.exceptions.Exit as error:
+        code = error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)
         code = ExitCode.ERROR
@@ -71,13 +82,21 @@ def main(arguments: list[str] | None = None) -> Any:
     except UsageError as error:
         _complain(str(error))
         code = ExitCode.ERROR
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         _complain("stopped")
         code = ExitCode.INCOMPLETE
-    except BrokenPipeError:
-        sys.stderr.close()
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _forget_output()
         code = ExitCode.ERROR
     sys.exit(int(code or 0))
+
+
+def _forget_output() -> None:
+    """Nobody reads standard output any more: what is still in its buffer is written nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

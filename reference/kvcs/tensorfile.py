@@ -96,11 +96,12 @@ def read_tensor_file(
     tensor of another name, shape or type than the descriptor asks for.
     """
     metadata, entries, data = _map(path)
+    where = "--descriptor"
     if descriptor is None:
-        descriptor = _descriptor(path, metadata)
+        descriptor, where = _descriptor(path, metadata), str(path)
     if tokens is None:
         tokens = _tokens(path, metadata)
-    geometry = tensor_geometry(descriptor)
+    geometry = tensor_geometry(descriptor, where)
     for name in entries:
         _check_name(path, name, geometry)
     for name, _ in _wanted(geometry):
@@ -187,21 +188,26 @@ def check_tokens(value: JsonValue, where: str) -> tuple[int, ...]:
     return tuple(value)
 
 
-def tensor_geometry(descriptor: Descriptor) -> Geometry:
-    """The geometry of a descriptor; InputError when tensor files have no form for it."""
+def tensor_geometry(descriptor: Descriptor, where: str = "the descriptor") -> Geometry:
+    """The geometry of a descriptor; InputError when tensor files have no form for it.
+
+    `where` the descriptor stood begins the error.
+    """
     try:
         geometry = Geometry.from_descriptor(descriptor)
     except DescriptorError as error:
-        raise InputError(str(error)) from None
+        raise InputError(f"{where}: {error}") from None
     if geometry.scale_dtype is not None:
         raise InputError(
-            "tensor files have no form for scales: the descriptor's quant must be null"
+            f"{where}: tensor files have no form for scales: the descriptor's quant must be null"
         )
     return geometry
 
 
 def _map(path: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]], memoryview]:
     """Metadata, header entries and data of a valid safetensors file, mapped, not read."""
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, not a file")
     try:
         # The library checks the header, sizes and overlaps; the types that it has no numpy name
         # for are why the arrays are taken from the mapped octets here.

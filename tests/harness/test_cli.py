@@ -133,6 +133,19 @@ def test_a_broken_case_file_stops_everything(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", ["list", "run publisher/retention/*"])
+def test_output_that_nobody_reads_is_no_failed_case(arguments: str) -> None:
+    """Into a closed pipe: exit code 2, which is not that of a failed case."""
+    script = "import sys; from kvcs_conformance.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", script, *arguments.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (b"", 2) == (process.stderr.read(), process.wait())
+
+
 def test_the_result_schema_is_a_schema() -> None:
     """The published schema of results is valid, and refuses a result without cases."""
     schema = json.loads((datafiles.folder("reports") / "results.schema.json").read_text())

@@ -13,6 +13,7 @@ from kvcs.programs.keys import private_key, public_keys
 from kvcs.programs.options import (
     Events,
     InputCommand,
+    Seconds,
     address_of,
     check_files,
     check_url,
@@ -44,6 +45,14 @@ def test_addresses_are_taken_apart() -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     """The refusal shows what would be right."""
     assert "write HOST:PORT, such as 127.0.0.1:4433" in refused(text, by=address_of)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "soon"])
+def test_seconds_are_a_finite_number(text: str) -> None:
+    """A time that never comes, or that no clock knows, is refused like one out of range."""
+    assert 0.5 == Seconds(min=0).convert("0.5", None, None)
+    with pytest.raises(click.BadParameter):
+        Seconds(min=0).convert(text, None, None)
 
 
 @pytest.mark.parametrize("url", ["http://x", "moqt://", "moqt://h:0", "relay.example:443"])

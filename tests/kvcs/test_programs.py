@@ -191,6 +191,37 @@ def test_servers_that_cannot_be_used_are_told_apart(cache: Path, tmp_path: Path)
     assert not copy.exists()
 
 
+@pytest.mark.slow
+def test_one_relay_of_two_is_enough(cache: Path, tmp_path: Path) -> None:
+    """A relay that is not there is named and does no harm; only without any there is an error."""
+    copy = tmp_path / "copy.safetensors"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"moqt://127.0.0.1:{free.getsockname()[1]}"
+    sink = ["--to", str(copy), "--like", str(cache), "--insecure", "--timeout", "2", *KEY]
+    with running("relay", "--listen", "127.0.0.1:0") as (_, line):
+        url = f"moqt://{line.split()[-1]}"
+        result = CliRunner().invoke(consume, [nobody, url, *sink])
+        assert 1 == result.exit_code
+        absent, verdict = result.stderr.splitlines()
+        assert absent.startswith(f"{nobody}: cannot reach")
+        assert "nothing to reuse: compute all 46 tokens" == verdict
+        with running("publish", url, "--from", str(cache), "--insecure", *KEY):
+            assert 0 == CliRunner().invoke(consume, [url, nobody, *sink]).exit_code
+
+
+@pytest.mark.slow
+def test_a_relay_says_why_its_upstream_is_not_there() -> None:
+    """One line with URL and reason, however often it is tried again."""
+    with running("relay", "--listen", "127.0.0.1:0") as (_, line):
+        url = f"moqt://{line.split()[-1]}"
+        with running("relay", "--listen", "127.0.0.1:0", "--upstream", url) as (below, _):
+            assert below.stderr is not None
+            assert below.stderr.readline().startswith(f"{url}: certificate refused")
+            below.send_signal(signal.SIGTERM)
+            assert ("", 0) == (below.stderr.read(), below.wait(10))
+
+
 def test_a_relay_that_cannot_listen_says_why(tmp_path: Path) -> None:
     """A port in use, files that are no certificate, half a pair, a bad grant."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
@@ -228,6 +259,12 @@ def test_a_publisher_checks_everything_before_it_connects(cache: Path, tmp_path:
     tokens = tmp_path / "tokens.json"
     tokens.write_text("[1, 2, 3]")
     assert "only 3 are listed" in refusal(publish, url, *source, *KEY, "--tokens", str(tokens))
+    assert "a folder, not a file" in refusal(publish, url, "--from", str(tmp_path), *KEY)
+    descriptor = tmp_path / "descriptor.json"
+    descriptor.write_text('{"kvsp_profile": "p9"}')
+    other = ["--descriptor", str(descriptor)]
+    assert "--descriptor: not a kvsp-p0" in refusal(publish, url, *source, *KEY, *other)
+    assert "certificate in PEM form" in refusal(publish, url, *source, *KEY, "--ca", str(bad))
 
 
 def test_a_consumer_checks_everything_before_it_connects(cache: Path, tmp_path: Path) -> None:
@@ -240,6 +277,11 @@ def test_a_consumer_checks_everything_before_it_connects(cache: Path, tmp_path: 
     assert "is not a range" in refusal(consume, url, *target, *like, "--layers", "2-1")
     assert "0..2" in refusal(consume, url, *target, *like, "--layers", "1-3")
     assert "write KID=FILE" in refusal(consume, url, *target, *like, "--producer-key", "x")
+    descriptor = tmp_path / "descriptor.json"
+    descriptor.write_text('{"kvsp_profile": "p9"}')
+    other = [*like, "--descriptor", str(descriptor)]
+    assert f"{descriptor}: not a kvsp-p0" in refusal(consume, url, *target, *other)
+    descriptor.unlink()
     assert [] == list(tmp_path.iterdir())
 
 

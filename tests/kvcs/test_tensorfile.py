@@ -206,7 +206,7 @@ def test_an_unreadable_file_is_refused_in_one_line(tmp_path: Path) -> None:
     whole = saved(tmp_path, tensors()).read_bytes()
     broken = tmp_path / "broken.safetensors"
     assert f"{broken}: no such file" == refusal(broken)
-    assert "not a readable safetensors file" in refusal(tmp_path)
+    assert f"{tmp_path}: a folder, not a file" == refusal(tmp_path)
     for octets in (b"", b"not tensors at all", whole[:-1], whole + b"\0"):
         broken.write_bytes(octets)
         assert "not a readable safetensors file" in refusal(broken)

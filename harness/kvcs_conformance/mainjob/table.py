@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kvcs_conformance.mainjob.findings import Finding
 from kvcs_conformance.mainjob.job import Done
+from kvcs_conformance.report.console import Page
 
 MIB = 2**20
 WIDTH = 140
@@ -18,7 +18,7 @@ WIDTH = 140
 
 def print_job(done: Done, findings: Sequence[Finding]) -> None:
     """What was computed, when it was usable, what crossed each link, and the verdicts."""
-    console = Console(highlight=False)
+    console = Page(highlight=False)
     if not console.is_terminal:
         console.width = WIDTH
     plan = done.plan

@@ -26,10 +26,10 @@ _STYLES = {
 
 def _console() -> Console:
     """A terminal's width, and a page's where the output goes to a file."""
-    from rich.console import Console
+    from kvcs_conformance.report.console import Page
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PAGE)
+    console = Page(highlight=False)
+    return console if console.is_terminal else Page(highlight=False, width=_PAGE)
 
 
 def watched(cases: Sequence[Case]) -> Iterator[Case]:
@@ -67,7 +67,8 @@ def print_results(result: Mapping[str, Any]) -> None:
         )
     console.print(table)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result["summary"].items())
-    console.print(f"{len(result['cases'])} cases on {result['link']}: {counts}")
+    cases = "1 case" if len(result["cases"]) == 1 else f"{len(result['cases'])} cases"
+    console.print(f"{cases} on {result['link']}: {counts}")
 
 
 def _why(case: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from kvcs.programs.options import (
     FILE,
     Events,
     InputCommand,
+    Seconds,
     check_url,
     client_options,
     identity_options,
@@ -70,7 +71,7 @@ from kvcs.tensorfile import (
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -102,7 +103,7 @@ def consume(
     described in docs/tensor-files.md; it appears only when it is whole.
 
     \b
-    Exit codes: 0 a cache was written, 1 nothing could be reused, 2 usage error.
+    Exit codes: 0 a cache was written, 1 nothing could be reused, 2 usage error or no relay there.
 
     \b
     Examples:
@@ -120,7 +121,7 @@ def consume(
     )
     if context[0] is None or context[1] is None:
         raise InputError("give --descriptor FILE.json and --tokens FILE.json, or --like FILE")
-    tensor_geometry(context[0])
+    tensor_geometry(context[0], str(like) if descriptor is None else str(descriptor))
     check_writable(target)
     wanted = None if layers is None else range_of(layers, "--layers")
     keys = public_keys(producers)
@@ -153,6 +154,7 @@ class _Program:
         self._connectivity = connectivity
         self._tell = tell
         self._done = asyncio.Event()
+        self._why: dict[str, None] = {}
 
     async def run(self, stop: asyncio.Event) -> int:
         consumer = Consumer(self._request, self._heard)
@@ -161,20 +163,30 @@ class _Program:
         try:
             await until(stop, self._done)
             if consumer.result is None:
-                for url in self._request.sources:
-                    watched.check_open(url)
+                watched.check_reached(*self._request.sources)
+            if stop.is_set() and not self._done.is_set():
+                say("stopped before the end: nothing was written")
+                return 1
             return self._write(consumer)
         finally:
             await leave(watched, host)
 
     def _heard(self, event: dict[str, Any]) -> None:
         self._tell(event)
-        if event["event"] == "done":
-            self._done.set()
+        match event["event"]:
+            case "done":
+                self._done.set()
+            case "source-failed":
+                self._why[f"{event['source']}: {event['detail']}"] = None
+            case "publication-discarded":
+                detail = event["detail"] or event["reason"]
+                self._why[f"publication {event['publication']}: {detail}"] = None
 
     def _write(self, consumer: Consumer) -> int:
         result, request = consumer.result, self._request
         prompt = len(request.tokens)
+        for line in self._why:
+            say(line)
         if result is None or not result.reused_blocks:
             say(f"nothing to reuse: compute all {prompt} tokens")
             return 1

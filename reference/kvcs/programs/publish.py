@@ -21,6 +21,7 @@ from kvcs.programs.options import (
     FILE,
     Events,
     InputCommand,
+    Seconds,
     check_url,
     client_options,
     hex_of,
@@ -48,7 +49,7 @@ from kvcs.tensors import split_layer
 @identity_options
 @click.option(
     "--live",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     metavar="SECONDS",
     help="Announce first, then publish a layer every so many seconds, as a model that computes.",
 )
@@ -100,6 +101,9 @@ def publish(
     Who knows the scope key, the descriptor and the tokens can find it there. The program serves
     the cache until it is stopped with Ctrl-C or SIGTERM. The file's form is described in
     docs/tensor-files.md.
+
+    \b
+    Exit codes: 0 it was stopped, 1 the relay went away, 2 usage error or refused by the relay.
 
     \b
     Examples:

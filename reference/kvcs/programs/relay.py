@@ -12,7 +12,7 @@ from moqt.relay import Relay, RelayConfig
 from moqt.relay.config import allow
 from moqt.session import SessionConfig
 
-from kvcs.authorization import scope_policy
+from kvcs.authorization import bearer, scope_policy
 from kvcs.errors import InputError
 from kvcs.programs.memory import map_objects_alone
 from kvcs.programs.options import (
@@ -46,6 +46,11 @@ MIB = 2**20
     metavar="URL",
     help="Relay to ask for what no publisher here has; may be repeated.",
 )
+@click.option(
+    "--upstream-token",
+    metavar="TEXT",
+    help="Authorization token to show to upstream relays.",
+)
 @click.option("--ca", type=FILE, metavar="FILE", help="Trust FILE (PEM) for upstream relays.")
 @click.option("--insecure", is_flag=True, help="Accept any certificate of upstream relays.")
 @click.option(
@@ -57,12 +62,21 @@ MIB = 2**20
     help="Memory for cached Objects; the least recently used go first.",
 )
 @click.option(
+    "--backlog",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="What one subscription may lag behind before it is ended (TOO_FAR_BEHIND).",
+)
+@click.option(
     "--token",
     "grants",
     multiple=True,
     metavar="TEXT=SCOPE",
-    help="Let who presents TEXT use the scope SCOPE (its 16 octets in hexadecimal); may be "
-    "repeated. Without this option everybody may do everything.",
+    help="Let who presents TEXT use the scope SCOPE (its 16 octets in hexadecimal, the second "
+    "field of the namespace that `kvcs publish` prints); may be repeated. Without this option "
+    "everybody may do everything.",
 )
 @transport_options
 def relay(
@@ -71,6 +85,8 @@ def relay(
     key: Path | None,
     upstreams: tuple[str, ...],
     cache: int,
+    backlog: int,
+    upstream_token: str | None,
     grants: tuple[str, ...],
     events: str | None,
     **transport: Any,
@@ -92,6 +108,8 @@ def relay(
     check_files(cert, key)
     config = RelayConfig(
         cache_budget=cache * MIB,
+        subscriber_budget=backlog * MIB,
+        upstream_tokens=(bearer(upstream_token.encode()),) if upstream_token else (),
         upstreams=tuple(map(check_url, upstreams)),
         authorise=scope_policy(_grants(grants)) if grants else allow,
     )
@@ -110,7 +128,7 @@ async def _serve(
     connectivity: Connectivity,
     tell: Events,
 ) -> int:
-    watched = Watched(Relay(config), tell)
+    watched = Watched(Relay(config), tell, complain=True)
     driver = connectivity.host(watched)
     host, port = address
     try:

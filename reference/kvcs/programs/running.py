@@ -58,9 +58,11 @@ class Watched:
     """A role whose sessions are known and whose session events are told.
 
     It stands between role and driver, as the Endpoint of the one and the Host of the other.
+    With `complain`, the person at the terminal is told why a session that we opened has failed,
+    once as long as it is for the same reason.
     """
 
-    def __init__(self, role: Endpoint, tell: Events) -> None:
+    def __init__(self, role: Endpoint, tell: Events, *, complain: bool = False) -> None:
         self.role = role
         self.sessions: set[Session] = set()
         self.closed = asyncio.Event()
@@ -69,6 +71,8 @@ class Watched:
         self._tell = tell
         self._host: Host | None = None
         self._last: SessionClosed | None = None
+        self._complain = complain
+        self._failed: dict[str | None, SessionClosed] = {}
 
     def attach(self, host: Host) -> None:
         """Called by the driver."""
@@ -103,11 +107,18 @@ class Watched:
             case SessionClosed(code, reason, by_peer):
                 self.sessions.discard(session)
                 if by_peer or code != SessionError.NO_ERROR:
-                    self._last = event
+                    self._fail(session, event)
                 details = {"code": code, "reason": reason, "by_peer": by_peer}
                 self._tell({"event": "session-closed", "time": now, **details})
                 self.closed.set()
         self.role.handle_event(session, event, now)
+
+    def _fail(self, session: Session, event: SessionClosed) -> None:
+        before = self._failed.get(session.url) if session.peer_setup is None else None
+        self._last = self._failed[session.url] = event
+        words = closing_words(event)
+        if self._complain and session.is_client and (not before or closing_words(before) != words):
+            say(f"{session.url}: {words}; trying again")
 
     def next_timer(self) -> float | None:
         """See `Endpoint.next_timer`."""
@@ -121,6 +132,11 @@ class Watched:
     def last_words(self) -> str:
         """Why the last session that we did not end ourselves is over."""
         return "no session" if self._last is None else closing_words(self._last)
+
+    def check_reached(self, *urls: str) -> None:
+        """Raise InputError with the first reason when the sessions to all of `urls` failed."""
+        if all(url in self._failed for url in urls):
+            raise InputError(f"{urls[0]}: {closing_words(self._failed[urls[0]])}")
 
     def check_open(self, url: str) -> None:
         """Raise InputError with the reason when no session is left."""

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.logger import QuicFileLogger
+from cryptography.x509 import load_pem_x509_certificates
 
 from moqt.drivers.quic.errors import DriverError, file_error
 
@@ -55,6 +56,10 @@ class Configurations:
         self._ca: bytes | None = None
         if options.ca_file is not None:
             self._ca = _read("CA file", options.ca_file)
+            try:
+                load_pem_x509_certificates(self._ca)
+            except ValueError as error:
+                raise file_error("certificate", options.ca_file, error) from error
         self._qlog: QuicFileLogger | None = None
         if options.qlog_dir is not None:
             if not options.qlog_dir.is_dir():
