@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from moqt.session.events import ObjectReceived, RequestReceived
+from moqt.session.events import RequestReceived
 from moqt.session.exchange import RequestStream
 from moqt.session.intervals import MAX_INTERVALS, Intervals
 from moqt.session.registry import Registry
@@ -135,3 +136,36 @@ def test_what_was_delivered_is_remembered_within_bounds() -> None:
             assert delivered.is_new(obj(group, 2 * number))
     assert delivered.is_new(obj(0, 0))
     assert not delivered.is_new(obj(2, 0))
+
+
+# Octets that wait.
+
+
+def test_a_request_that_comes_octet_by_octet_before_setup_costs_its_octets() -> None:
+    """What waits for SETUP is charged by its octets, so it may not cost many times as much."""
+    peer = RawPeer(setup=None)
+    piece = bytes(2)
+    stream = peer.request(piece)
+    count = 20_000
+    tracemalloc.start()
+    try:
+        for _ in range(count):
+            peer.session.stream_data(stream, memoryview(piece), False, peer.now)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 4 * count * len(piece)
+
+
+def test_what_came_before_setup_is_read_after_it() -> None:
+    """In any pieces, FIN alone included; a stream that was cancelled meanwhile is not read."""
+    peer = RawPeer(setup=None)
+    octets = frame(TrackStatus(0, TRACK, NO_PARAMETERS))
+    stream = peer.request(octets[:3])
+    cancelled = peer.request(octets)
+    peer.session.stream_reset(cancelled, 0, peer.now)
+    peer.send(stream, octets[3:])
+    peer.send(stream, b"", fin=True)
+    peer.send(peer.control, "af000000")
+    assert [stream] == [event.request.stream_id for event in peer.seen(RequestReceived)]
+    assert peer.code is None

@@ -52,7 +52,7 @@ class RequestStream:
     stream_id: int | None = None
     request: Request | None = None
     outbox: list[tuple[Message, bytes, bool]] = field(default_factory=list)
-    held: list[bytes] = field(default_factory=list)
+    held: bytearray = field(default_factory=bytearray)
     held_fin: bool = False
     fin_sent: bool = False
     fin_received: bool = False

@@ -75,7 +75,7 @@ class Incoming:
         self._core = registry.core
         self._refuse = refuse
         self._advance_updates = advance_updates
-        self._before_setup: list[RequestStream] = []
+        self._before_setup: dict[RequestStream, None] = {}
         self._held = 0
 
     def data(self, stream_id: int, data: bytes | memoryview, fin: bool) -> None:
@@ -88,28 +88,32 @@ class Incoming:
         if fin:
             self._core.note("moqt:fin_received", stream=stream_id)
         if self._core.peer_setup is None and not stream.aborted:
-            self._hold(stream, bytes(data), fin)
+            self._hold(stream, data, fin)
         else:
             self._read(stream, data, fin)
 
-    def _hold(self, stream: RequestStream, data: bytes, fin: bool) -> None:
+    def _hold(self, stream: RequestStream, data: bytes | memoryview, fin: bool) -> None:
         """SETUP decides how a request is read: keep what comes before it (MOQT-22 §6.3)."""
-        if not stream.held:
-            self._before_setup.append(stream)
-        stream.held.append(data)
+        self._before_setup[stream] = None
+        stream.held += data
         stream.held_fin = fin
         self._held += len(data)
         if self._held > self._core.config.early_data_budget:
-            self._held -= sum(map(len, stream.held))
-            stream.held.clear()
+            self._let_go(stream)
             stream.abort(StreamError.EXCESSIVE_LOAD)
+
+    def _let_go(self, stream: RequestStream) -> None:
+        """Keep nothing of a stream for later."""
+        self._before_setup.pop(stream, None)
+        self._held -= len(stream.held)
+        stream.held.clear()
 
     def setup_received(self) -> None:
         """The peer's SETUP came."""
-        streams, self._before_setup = self._before_setup, []
+        streams, self._before_setup = self._before_setup, {}
         for stream in streams:
-            if stream.held and not self._core.closed:
-                held, stream.held = b"".join(stream.held), []
+            if not self._core.closed:
+                held, stream.held = bytes(stream.held), bytearray()
                 self._read(stream, held, stream.held_fin)
 
     def _read(self, stream: RequestStream, data: bytes | memoryview, fin: bool) -> None:
@@ -151,7 +155,7 @@ class Incoming:
             self._cancelled(stream, code)
 
     def _cancelled(self, stream: RequestStream, code: int) -> None:
-        stream.held.clear()
+        self._let_go(stream)
         self._registry.failed(stream, code)
         self._registry.settle(stream)
 

@@ -23,6 +23,12 @@ LONGEST_REASON = 512
 
 CLOSE_REPEATS = 3
 
+SMALL = 256
+"""A held piece below that many octets is packed together with its neighbours."""
+
+PACK = 4096
+"""How many octets are packed into one piece."""
+
 
 @dataclass(slots=True)
 class Inbound:
@@ -30,11 +36,21 @@ class Inbound:
 
     consumed: int = 0
     paused: bool = False
-    held: deque[bytes] = field(default_factory=deque)
+    held: deque[bytes | bytearray] = field(default_factory=deque)
     granted_early: int = 0
     """Held octets that the connection counts as consumed."""
     fin: bool = False
     """Whether FIN waits behind what is held back."""
+
+    def hold(self, data: bytes) -> None:
+        """Keep octets for later; many small pieces cost hardly more than their octets."""
+        last = self.held[-1] if self.held else None
+        if len(data) >= SMALL:
+            self.held.append(data)
+        elif isinstance(last, bytearray) and len(last) < PACK:
+            last += data
+        else:
+            self.held.append(bytearray(data))
 
 
 @dataclass(slots=True)
@@ -338,7 +354,7 @@ class QuicTransport:
         self._deliver(stream_id, inbound, data, fin=fin)
 
     def _hold(self, inbound: Inbound, data: bytes) -> None:
-        inbound.held.append(data)
+        inbound.hold(data)
         granted = self._held_credit.hold(len(data))
         inbound.granted_early += granted
         self.connection.consume(granted)
