@@ -20,7 +20,10 @@ ASCENDING = 1
 
 
 def live_parameters(request: ConsumeRequest, first: Location) -> Parameters:
-    """Next Object, and a fill from `first` on: every Object exactly once (KVCS-7.2-1, 7.2-2)."""
+    """Next Object, and a fill from `first` on: every Object exactly once (KVCS-7.2-1, 7.2-2).
+
+    These filter types are draft-22's; {0, 0} means something else in drafts 20 and 21 (reading A1).
+    """
     start = LocationFilter(LocationFilterType.ABSOLUTE_START, first.group, first.object)
     return Parameters(
         authorization_tokens=request.authorization,

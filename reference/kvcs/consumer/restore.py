@@ -338,7 +338,10 @@ class Restore:
         self.owner.discard(carrier.route.publication, "object.conflict", reason)
 
     def _check_complete(self, part: SegmentAssembly, track: DataTrack) -> None:
-        """KVCS-7.2-7: (a), (b) or (c), and no hole."""
+        """KVCS-7.2-7: (a), (b) or (c), and no hole.
+
+        Manifests list no Groups: those of a complete segment are its layers (reading A17).
+        """
         main = self.supply.mains.get(track)
         if track in self._complete or main is None or not part.arrived(track):
             return

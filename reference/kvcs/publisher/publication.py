@@ -81,7 +81,8 @@ class Publication:
         """Add the next segment, and publish the manifest that lists it (KVCS-5-15, KVCS-6-2).
 
         By default it starts where the one before ends, and covers the rest of the complete blocks;
-        segment 0 covers what the Anchor Key says. Raises ProductionError for another range.
+        segment 0 covers what the Anchor Key says. It holds those blocks and no padding, which the
+        text allows and gives no form (reading A16). Raises ProductionError for another range.
         """
         self._check_running()
         end = sum(part.blocks for part in self.segments.values())
@@ -215,11 +216,19 @@ class Publication:
         )
 
     def priority_of(self, layer: int) -> int:
-        """Publisher Priority of a Group: floor(128 g / L), 0 .. 128 (KVCS-3.4-5)."""
+        """Publisher Priority of a Group: floor(128 g / L), 0 .. 128 (KVCS-3.4-5).
+
+        The first Groups share priority 0 with the manifest; the manifest is written first, and
+        nothing else favours it (reading A9).
+        """
         return 128 * layer // self.spec.layers
 
     def track_properties(self, track: TrackName) -> bytes:
-        """Track Properties: the retention, and never a delivery timeout (KVCS-6-3 to KVCS-6-5)."""
+        """Track Properties: the retention, and never a delivery timeout (KVCS-6-3 to KVCS-6-5).
+
+        No property 0x02 or 0x06 stands inside IMMUTABLE_PROPERTIES either, where Secure Objects
+        would put its Key ID as 0x02 (reading A11).
+        """
         if self.spec.max_cache_duration is None:
             return b""
         return encode_properties([(PropertyType.MAX_CACHE_DURATION, self.spec.max_cache_duration)])
@@ -251,7 +260,7 @@ class Publication:
         return self._layers_since_version >= self.spec.manifest_interval
 
     def manifest_for(self) -> Manifest:
-        """The manifest as of now (KVCS 5)."""
+        """The manifest as of now (KVCS 5), with the descriptor in clear (reading A15)."""
         return Manifest(
             compat=self.spec.descriptor,
             layers=self.spec.layers,
