@@ -18,6 +18,7 @@ from moqt.session.events import (
     SubscriptionCut,
     UpdateReceived,
 )
+from moqt.session.timers import Timers
 from moqt.tracks.answering import (
     accept_update,
     answerable,
@@ -29,6 +30,7 @@ from moqt.tracks.answering import (
 )
 from moqt.tracks.discovery import Discovery
 from moqt.tracks.intervals import LAST_ID
+from moqt.tracks.moving import Line
 from moqt.tracks.serving import fetch_source
 from moqt.wire.errors import RequestErrorCode, RequestRefused, SessionError
 from moqt.wire.filters import fetch_range
@@ -57,14 +59,21 @@ class Origin:
         self._announcements: dict[Request, TrackNamespace] = {}
         self._fetches: dict[Session, set[Request]] = {}
         self._leaving: set[Session] = set()
+        self._lines: dict[Session, Line] = {}
+        self._timers = Timers()
 
     # What the application does
 
     def connect(self, url: str, config: SessionConfig) -> Session:
         """Open a session to `url`; every namespace is announced there."""
-        session = self.host.connect(url, config)
-        self.sessions.add(session)
-        return session
+
+        def connect(url: str, line: Line) -> Session:
+            session = self.host.connect(url, config)
+            self.sessions.add(session)
+            self._lines[session] = line
+            return session
+
+        return connect(url, Line(connect, self._timers, self.host.now))
 
     def add_track(
         self, track: FullTrackName, *, properties: bytes = b"", default_priority: int | None = None
@@ -138,11 +147,12 @@ class Origin:
         self.sessions.add(session)
 
     def next_timer(self) -> float | None:
-        """Nothing here waits for a time."""
-        return None
+        """When `handle_timer` wants to be called, or None."""
+        return self._timers.next()
 
     def handle_timer(self, now: float) -> None:
-        """Nothing here waits for a time."""
+        """The time that `next_timer` named has come."""
+        self._timers.fire(now)
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         """One event of one session."""
@@ -278,12 +288,8 @@ class Origin:
     def _move(self, session: Session, uri: bytes) -> None:
         """GOAWAY: announce on a new session, keep sending on the old one (MOQT-22 §9.2)."""
         self._leaving.add(session)
-        if session.is_client and session.url is not None:
-            try:
-                self.connect(uri.decode() or session.url, session.config)
-            except ValueError:
-                # No moqt URI: the peer is still where it was.
-                self.connect(session.url, session.config)
+        if session in self._lines and session.url is not None:
+            self._lines[session].leave(session, uri, session.url)
         self._close_if_idle(session)
 
     def _close_if_idle(self, session: Session) -> None:
@@ -296,6 +302,7 @@ class Origin:
     def _closed(self, session: Session, event: SessionClosed) -> None:
         self.sessions.discard(session)
         self._leaving.discard(session)
+        self._lines.pop(session, None)
         self._fetches.pop(session, None)
         self._discovery.session_closed(session)
         for request in [one for one in self._announcements if one.session is session]:

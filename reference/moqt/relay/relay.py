@@ -98,6 +98,7 @@ class Relay:
             case SetupReceived() if session in self._uplinks:
                 self._uplinks.ready(session)
                 self._look_again(())
+                self._leave_sessions()
             case GoawayReceived(request=None, message=message) if session in self._uplinks:
                 self._uplinks.going_away(session, message.uri)
             case SessionClosed():
@@ -219,8 +220,13 @@ class Relay:
         if first:
             wanted = self._discovery.wants_track(track.name, track.properties or b"")
             self._offer_track(track, wanted)
-        for session in tuple(self._uplinks.leaving):
+        for session in self._uplinks.leaving:
             track.leave(session)
+        self._leave_sessions()
+
+    def _leave_sessions(self) -> None:
+        """Close sessions whose relay goes away once no Track depends on them."""
+        for session in tuple(self._uplinks.leaving):
             self._uplinks.close_if_idle(
                 session, in_use=any(session in one.upstreams for one in self.tracks.values())
             )

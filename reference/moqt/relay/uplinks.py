@@ -18,6 +18,7 @@ from moqt.session.events import (
 from moqt.session.timers import Timers
 from moqt.tracks.answering import ask, cancel
 from moqt.tracks.discovery import Discovery
+from moqt.tracks.moving import Line
 from moqt.wire.errors import RequestErrorCode, SessionError
 from moqt.wire.messages import Parameters
 from moqt.wire.names import TrackNamespace, is_prefix
@@ -94,6 +95,7 @@ class Uplinks:
         self._now = now
         self._host: Host | None = None
         self._urls: dict[Session, str] = {}
+        self._lines: dict[Session, Line] = {}
         self._ready: list[Session] = []
         self._leaving: set[Session] = set()
         self._asked: dict[Session, dict[TrackNamespace, UplinkInterest]] = {}
@@ -102,7 +104,7 @@ class Uplinks:
         """Connect to every upstream."""
         self._host = host
         for url in self.config.upstreams:
-            self._connect(url, url)
+            self._open(url)
 
     def __contains__(self, session: Session) -> bool:
         return session in self._urls
@@ -128,12 +130,7 @@ class Uplinks:
         if session in self._leaving:
             return
         self._leaving.add(session)
-        home = self._urls[session]
-        try:
-            self._connect(uri.decode() or home, home)
-        except ValueError:
-            # No moqt URI: the relay is still where it was.
-            self._connect(home, home)
+        self._lines[session].leave(session, uri, self._urls[session])
 
     def close_if_idle(self, session: Session, *, in_use: bool) -> None:
         """Leave a session whose relay goes away once nothing depends on it."""
@@ -145,6 +142,7 @@ class Uplinks:
         url = self._urls.pop(session, None)
         if url is None:
             return
+        del self._lines[session]
         if session in self._ready:
             self._ready.remove(session)
         moved = session in self._leaving
@@ -153,7 +151,7 @@ class Uplinks:
             interest.session_closed()
         if not moved:
             due = self._now() + self.config.reconnect_delay
-            self._timers.at(due, lambda: self._connect(url, url))
+            self._timers.at(due, partial(self._open, url))
 
     def update(self) -> None:
         """Let the prefixes that we ask for upstream cover those that we are asked for here.
@@ -198,7 +196,12 @@ class Uplinks:
             del asked[interest.prefix]
             self._timers.at(self._now() + self.config.reconnect_delay, self.update)
 
-    def _connect(self, url: str, home: str) -> None:
-        assert self._host is not None
-        session = self._host.connect(url, self.config.upstream_session)
-        self._urls[session] = home
+    def _open(self, url: str) -> None:
+        def connect(at: str, line: Line) -> Session:
+            assert self._host is not None
+            session = self._host.connect(at, self.config.upstream_session)
+            self._urls[session] = url
+            self._lines[session] = line
+            return session
+
+        connect(url, Line(connect, self._timers, self._now, self.config.reconnect_delay))
