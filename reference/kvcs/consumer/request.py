@@ -38,8 +38,8 @@ class Budgets:
     probe: float = 0.5
     discovery: float = 10.0
     manifest: float = 5.0
-    stall: float = 1.0
-    recovery: float = 5.0
+    stall: float = 3.0
+    recovery: float = 10.0
     completion: float = 1.0
     append: float = 0.0
     total: float = 60.0
