@@ -6,7 +6,12 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from moqt.session.events import RequestReceived
+from moqt.session.events import (
+    NamespaceEnded,
+    NamespaceReceived,
+    RequestCancelled,
+    RequestReceived,
+)
 from moqt.session.exchange import RequestStream
 from moqt.session.intervals import MAX_INTERVALS, Intervals
 from moqt.session.registry import Registry
@@ -15,13 +20,21 @@ from moqt.session.subscription import Delivered
 from moqt.session.trackrules import MAX_GROUPS, MAX_PARTS, MAX_SUBGROUPS, TrackRules
 from moqt.wire.codec import encode_message
 from moqt.wire.drafts import DRAFT_22
-from moqt.wire.errors import RemoteProtocolError, RequestErrorCode, SessionError
-from moqt.wire.messages import NO_PARAMETERS, RequestMessage, Subscribe, TrackStatus
+from moqt.wire.errors import RemoteProtocolError, RequestErrorCode, SessionError, StreamError
+from moqt.wire.messages import (
+    NO_PARAMETERS,
+    Message,
+    Namespace,
+    NamespaceDone,
+    RequestOk,
+    Subscribe,
+    TrackStatus,
+)
 
 from tests.session.pair import TRACK, RawPeer, obj
 
 
-def frame(message: RequestMessage) -> bytes:
+def frame(message: Message) -> bytes:
     """A message in octets."""
     return encode_message(message, DRAFT_22)
 
@@ -169,3 +182,117 @@ def test_what_came_before_setup_is_read_after_it() -> None:
     peer.send(peer.control, "af000000")
     assert [stream] == [event.request.stream_id for event in peer.seen(RequestReceived)]
     assert peer.code is None
+
+
+# Namespaces in view.
+
+
+def view(peer: RawPeer, names: range) -> None:
+    """NAMESPACE for each number, on the session's first request stream."""
+    for name in names:
+        peer.send(0, frame(Namespace((b"%d" % name,))))
+
+
+def test_a_view_of_too_many_namespaces_is_given_up() -> None:
+    """R230: the request is cancelled with EXCESSIVE_LOAD, and what it named is gone."""
+    peer = RawPeer(session_is_client=True, max_announced=3)
+    peer.session.subscribe_namespace((b"live",))
+    peer.send(0, frame(RequestOk(NO_PARAMETERS, b"")))
+    view(peer, range(3))
+    peer.send(0, frame(NamespaceDone((b"1",))))
+    view(peer, range(2, 4))
+    assert [] == peer.seen(RequestCancelled)
+    view(peer, range(4, 6))
+    assert [StreamError.EXCESSIVE_LOAD] == [event.code for event in peer.seen(RequestCancelled)]
+    assert {0: StreamError.EXCESSIVE_LOAD} == peer.tap.codes("reset")
+    assert {0: StreamError.EXCESSIVE_LOAD} == peer.tap.codes("stop")
+    assert 4 == len(peer.seen(NamespaceReceived)) == len(peer.seen(NamespaceEnded))
+    assert peer.code is None
+
+
+# Headers that do not come.
+
+
+@pytest.mark.parametrize(
+    ("octets", "code"),
+    [
+        ("70", SessionError.DATA_STREAM_TIMEOUT),
+        ("c0", SessionError.DATA_STREAM_TIMEOUT),
+        ("05", SessionError.DATA_STREAM_TIMEOUT),
+        ("70 07", SessionError.DATA_STREAM_TIMEOUT),
+        ("70 07 80", SessionError.DATA_STREAM_TIMEOUT),
+        ("70 07 03", None),
+        ("70 07 03 00", None),
+        ("05 02", None),
+    ],
+    ids=[
+        "no alias",
+        "half a type",
+        "no request",
+        "no group",
+        "half a group",
+        "whole subgroup header",
+        "half an Object header",
+        "whole fetch header",
+    ],
+)
+def test_a_header_that_does_not_come_closes_in_time(octets: str, code: int | None) -> None:
+    """MOQT-22 §19.3: counted from the first octet; what follows a header may take any time."""
+    peer = RawPeer(session_is_client=True, data_stream_timeout=20.0)
+    peer.session.subscribe(TRACK)
+    peer.session.fetch(TRACK)
+    peer.send(0, "04 0002 07 00")
+    stream = peer.uni
+    peer.uni += 4
+    for octet in bytes.fromhex(octets):
+        peer.send(stream, bytes((octet,)))
+        peer.wait(1.0)
+    peer.wait(18.9 - len(bytes.fromhex(octets)))
+    assert peer.code is None
+    peer.wait(1.2)
+    assert code == peer.code
+
+
+def test_each_header_has_its_own_time() -> None:
+    """Those that came in time, were reset or have ended do not count; the next one does."""
+    peer = RawPeer(session_is_client=True, data_stream_timeout=10.0)
+    peer.session.subscribe(TRACK)
+    peer.send(0, "04 0002 07 00")
+    late = peer.stream("70 07")
+    reset = peer.stream("70")
+    peer.wait(6.0)
+    never = peer.stream("70 07")
+    peer.send(late, "03 00 01 61", fin=True)
+    peer.session.stream_reset(reset, 0, peer.now)
+    peer.wait(9.9)
+    assert peer.code is None
+    peer.wait(0.2)
+    reason = f"the header of stream {never} was incomplete for 10 s"
+    assert (SessionError.DATA_STREAM_TIMEOUT, reason) == peer.tap.closed
+
+
+def test_no_header_is_late_on_a_stream_that_we_hold_back() -> None:
+    """The time of a paused stream starts anew, and runs when the pause is over."""
+    peer = RawPeer(session_is_client=True, data_stream_timeout=10.0)
+    request = peer.session.subscribe(TRACK)
+    peer.send(0, "04 0002 07 00")
+    peer.stream("70 07")
+    peer.session.pause_request(request)
+    peer.wait(95.0)
+    peer.session.resume_request(request)
+    peer.wait(4.0)
+    assert peer.code is None
+    peer.wait(2.0)
+    assert SessionError.DATA_STREAM_TIMEOUT == peer.code
+
+
+def test_the_wait_for_an_alias_is_no_late_header() -> None:
+    """A header that is there but cannot be read yet has the time of early data instead."""
+    peer = RawPeer(session_is_client=True, data_stream_timeout=3.0, done_timeout=60.0)
+    peer.session.subscribe(TRACK)
+    peer.stream("70 07")
+    peer.wait(50.0)
+    assert peer.code is None
+    peer.send(0, "04 0002 07 00")
+    peer.wait(3.1)
+    assert SessionError.DATA_STREAM_TIMEOUT == peer.code

@@ -318,9 +318,13 @@ class Incoming:
                 self._publish_done(stream, request, message)
             case Namespace(suffix=suffix):
                 namespace = self._whole(request, suffix)
-                if namespace not in stream.announced:
-                    stream.announced.add(namespace)
-                    core.emit(NamespaceReceived(request, namespace))
+                if namespace in stream.announced:
+                    return
+                if len(stream.announced) >= core.config.max_announced:
+                    self._registry.failed(stream, StreamError.EXCESSIVE_LOAD)
+                    return
+                stream.announced.add(namespace)
+                core.emit(NamespaceReceived(request, namespace))
             case NamespaceDone(suffix=suffix):
                 namespace = self._whole(request, suffix)
                 if namespace not in stream.announced:

@@ -10,11 +10,13 @@ from moqt.session.events import ObjectReceived, StreamInfo, Via
 from moqt.session.requests import Request
 from moqt.session.streams import DataStream, FetchReader, FetchTarget, SubgroupReader
 from moqt.session.subscription import Aliases, Binding
+from moqt.session.timers import Timer
 from moqt.wire.datagrams import decode_datagram
 from moqt.wire.errors import (
     NeedMore,
     ObjectTooLarge,
     RemoteProtocolError,
+    SessionError,
     StreamError,
 )
 from moqt.wire.names import FullTrackName, Location
@@ -55,6 +57,9 @@ class Receiver:
         self._early_datagrams: defaultdict[int, list[ObjectDatagram]] = defaultdict(list)
         self._held = 0
         self._paused: set[Request] = set()
+        self._headless: dict[DataStream, float] = {}
+        """Streams whose header is incomplete, and until when it may be, the earliest first."""
+        self._header_timer: Timer | None = None
 
     # Streams.
 
@@ -85,6 +90,7 @@ class Receiver:
                 stream.type, stream.body = read_vi64(head, 0, len(head))
                 stream.kind = classify_stream(stream.type, self._core.draft)
                 if stream.kind is StreamKind.CONTROL:
+                    self._headless.pop(stream, None)
                     stream.head = bytearray()
                     self._control(stream.id, bytes(head), fin)
                     return
@@ -96,6 +102,7 @@ class Receiver:
         except NeedMore:
             if fin:
                 raise RemoteProtocolError("a data stream ends inside its header") from None
+            self._await_header(stream)
             return
         octets = bytes(head[stream.body :])
         stream.head = bytearray()
@@ -154,12 +161,17 @@ class Receiver:
             return
         if breach is not None:
             self._malformed(reader.track, breach)
+        elif not reader.headed:
+            self._await_header(stream)
+        elif self._headless:
+            self._headless.pop(stream, None)
 
     def _discard(self, stream: DataStream, fin: bool, code: int | None = None) -> None:
         """Read and drop the rest; with `code`, ask the peer to stop."""
         stream.reader = None
         stream.discarding = True
         stream.waiting = False
+        self._headless.pop(stream, None)
         if fin:
             self._streams.pop(stream.id, None)
             return
@@ -181,12 +193,44 @@ class Receiver:
             stream.reset_code = code
             return
         del self._streams[stream_id]
+        self._headless.pop(stream, None)
         if stream.reader is not None:
             stream.reader.ended(code)
+
+    # Headers that do not come.
+
+    def _await_header(self, stream: DataStream) -> None:
+        """The header is incomplete: watch the time from its first octet."""
+        if stream not in self._headless:
+            self._headless[stream] = self._core.later(self._core.config.data_stream_timeout)
+            self._watch_headers()
+
+    def _watch_headers(self) -> None:
+        if self._header_timer is None or not self._header_timer.live:
+            deadline = next(iter(self._headless.values()))
+            self._header_timer = self._core.timers.at(deadline, self._headers_due)
+
+    def _headers_due(self) -> None:
+        """Raises RemoteProtocolError for a header that took too long (MOQT-22 §19.3)."""
+        timeout = self._core.config.data_stream_timeout
+        for stream, deadline in tuple(self._headless.items()):
+            if deadline > self._core.now:
+                break
+            if not stream.paused:
+                raise RemoteProtocolError(
+                    f"the header of stream {stream.id} was incomplete for {timeout:g} s",
+                    SessionError.DATA_STREAM_TIMEOUT,
+                )
+            # It is we who hold it back.
+            del self._headless[stream]
+            self._headless[stream] = self._core.later(timeout)
+        if self._headless:
+            self._watch_headers()
 
     # Data that comes before what explains it.
 
     def _hold(self, stream: DataStream, data: bytes | memoryview, fin: bool) -> None:
+        self._headless.pop(stream, None)
         budget = self._core.config.early_data_budget
         self._held += len(data) + PIECE_COST
         stream.held.append(data)

@@ -96,6 +96,11 @@ class SubgroupReader:
             subscription.stream_opened(stream_id)
 
     @property
+    def headed(self) -> bool:
+        """Whether the stream's header is complete."""
+        return self._header is not None
+
+    @property
     def requests(self) -> list[Request]:
         """Whom it delivers to."""
         return [subscription.request for subscription in self._infos]
@@ -225,6 +230,11 @@ class FetchReader:
         target.stream_id = stream_id
         if target.subscription is not None:
             target.subscription.stream_opened(stream_id)
+
+    @property
+    def headed(self) -> bool:
+        """The Request ID that it was found by is all its header has."""
+        return True
 
     @property
     def requests(self) -> list[Request]:
