@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from moqt.drivers.memory import Link
 from moqt.relay import RelayConfig
+from moqt.relay.suspects import MAX_SUSPECTS, SUSPICION, Suspects
 from moqt.session import Request, RequestKind
-from moqt.session.events import ObjectStarted, StreamInfo, Via
+from moqt.session.events import ObjectStarted, RequestCancelled, StreamInfo, Via
 from moqt.session.fetching import FetchItem, FetchState
 from moqt.tracks import Known
-from moqt.wire.errors import PublishDoneCode
+from moqt.wire.errors import PublishDoneCode, RequestErrorCode
 from moqt.wire.messages import FetchOk
 from moqt.wire.names import FullTrackName, Location
-from moqt.wire.objects import RangeKind, RangeMarker
+from moqt.wire.objects import Object, ObjectStatus, RangeKind, RangeMarker
 
 from tests.relay.world import SPACE, TRACK, Peer, World, make
 
@@ -149,3 +152,112 @@ def test_many_small_objects_hold_the_upstream_fetch_too() -> None:
     peer.session.resume_request(request)
     world.settle(5.0)
     assert 4000 == len(peer.objects(request))
+
+
+def breaking(world: World, name: str) -> Peer:
+    """A publisher that breaks a rule on its own: two priorities in one subgroup."""
+    peer = world.peer(name)
+    sender = peer.session.publish(TRACK)
+    world.settle()
+    sender.offer(make(9, 0), first=True)
+    sender.offer(make(9, 2))
+    sender.offer(replace(make(9, 4), priority=3))
+    world.settle()
+    return peer
+
+
+def test_a_publisher_that_breaks_a_rule_alone_is_left_alone() -> None:
+    """R180, R181: requests at the others stay; who subscribes again has their Objects."""
+    world = World()
+    honest = world.peer("honest")
+    sender = honest.session.publish(TRACK)
+    world.settle()
+    reader = world.peer("reader")
+    before = world.subscribe(reader)
+    hostile = breaking(world, "hostile")
+    assert [PublishDoneCode.MALFORMED_TRACK] == reader.done(before)
+    assert 1 == len(hostile.of(RequestCancelled))
+    assert [] == honest.of(RequestCancelled)
+    after = world.subscribe(reader)
+    sender.offer(make(1, 0), first=True)
+    world.settle()
+    assert {(1, 0): b"1/0"} == reader.payloads(after)
+
+
+def test_what_a_hostile_publisher_said_does_not_exist_may_exist() -> None:
+    """R182: its end of the Track goes with it; another's Objects do not contradict that."""
+    world = World()
+    hostile = world.peer("hostile").session.publish(TRACK)
+    world.settle()
+    reader = world.peer("reader")
+    world.subscribe(reader)
+    hostile.offer(Object(Location(0, 0), 0, 128, b"", ObjectStatus.END_OF_TRACK), first=True)
+    hostile.offer(make(3, 0), first=True)
+    world.settle()
+    honest = world.peer("honest").session.publish(TRACK)
+    world.settle()
+    after = world.subscribe(reader)
+    honest.offer(make(1, 0), first=True)
+    world.settle()
+    assert {(1, 0): b"1/0"} == reader.payloads(after)
+
+
+def test_suspects_are_asked_again_after_a_while() -> None:
+    """R181: a session that serves many publishers must not lose a Track for good."""
+    world = World()
+    broken = [True]
+
+    def answer(request: Request) -> None:
+        if request.kind is RequestKind.SUBSCRIBE:
+            sender = request.session.accept_subscribe(request, largest=None)
+            sender.offer(make(0, 0), first=True)
+            sender.offer(replace(make(0, 2), priority=3 if broken[0] else 128))
+
+    world.peer("publisher", answer).session.publish_namespace(SPACE)
+    world.settle()
+    reader = world.peer("reader")
+    world.subscribe(reader)
+    error = reader.error(world.subscribe(reader))
+    assert error is not None
+    assert RequestErrorCode.MALFORMED_TRACK == error.code
+    world.settle(SUSPICION)
+    broken[0] = False
+    assert (0, 2) in reader.objects(world.subscribe(reader))
+
+
+def test_malformed_tracks_cost_no_memory() -> None:
+    """A publisher that breaks ever new Tracks leaves none of them behind."""
+    world = World()
+    peer = world.peer("publisher")
+    for number in range(20):
+        sender = peer.session.publish(FullTrackName(SPACE, b"%d" % number))
+        world.settle(0.05)
+        sender.offer(make(0, 0), first=True)
+        sender.offer(replace(make(0, 2), priority=3))
+        world.settle(0.05)
+    assert 20 == len(peer.of(RequestCancelled))
+    assert {} == world.relay.tracks
+
+
+def test_suspects_are_bounded() -> None:
+    """The oldest suspicion goes first."""
+    suspects, session = Suspects(lambda: 0.0), World().peer("peer").session
+    names = [FullTrackName(SPACE, b"%d" % number) for number in range(MAX_SUSPECTS + 1)]
+    for name in names:
+        suspects.add(name, [session])
+    assert MAX_SUSPECTS == len(suspects)
+    assert not suspects.holds(names[0], session)
+    assert suspects.holds(names[-1], session)
+
+
+def test_a_fetch_that_waits_for_its_end_learns_that_the_track_is_malformed() -> None:
+    """R181: also before anything was sent for it."""
+    world = World()
+    world.peer("idle").session.publish_namespace(SPACE)
+    world.settle()
+    reader = world.peer("reader")
+    request = world.fetch(reader)
+    breaking(world, "hostile")
+    error = reader.error(request)
+    assert error is not None
+    assert RequestErrorCode.MALFORMED_TRACK == error.code

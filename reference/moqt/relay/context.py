@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from moqt.relay.config import RelayConfig
+from moqt.relay.suspects import Suspects
 from moqt.session import Session
 from moqt.session.events import Event
 from moqt.session.timers import Timers
@@ -27,7 +28,7 @@ class Handler(Protocol):
 
 @dataclass(frozen=True)
 class RelayContext:
-    """Config, time, the common cache budget, and ways back to the relay.
+    """Config, time, the common cache budget, whom not to trust, and ways back to the relay.
 
     `now` gives the time in seconds. `publishers(namespace, asking)` lists the sessions to ask for
     a namespace on behalf of the session `asking`. `tokens(session)` are the relay's own tokens
@@ -37,6 +38,7 @@ class RelayContext:
 
     config: RelayConfig
     budget: CacheBudget
+    suspects: Suspects
     timers: Timers
     now: Callable[[], float]
     publishers: Callable[[TrackNamespace, Session | None], list[Session]]

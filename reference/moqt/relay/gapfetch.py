@@ -136,7 +136,7 @@ class GapFetch:
                     self._failed(RequestError(code, 0, "the publisher reset the fetch"))
             case TrackMalformed(reason=reason):
                 self._end()
-                self.track.malformed({self.session}, reason)
+                self.track.malformed([self.session], reason)
             case _:
                 pass
 
@@ -167,7 +167,7 @@ class GapFetch:
             self.track.store.add(item)
         except MalformedTrack as error:
             self.abandon(StreamError.MALFORMED_TRACK)
-            self.track.malformed({self.session}, error.reason)
+            self.track.contradiction(self.session, error.reason)
             return
         self.balance()
 
@@ -210,7 +210,7 @@ class GapFetch:
                 self.track.store.end_track(after)
             except MalformedTrack as error:
                 self._end()
-                self.track.malformed({self.session}, error.reason)
+                self.track.contradiction(self.session, error.reason)
                 return
             self.at = max(self.at, self.end + 1)
         if self.at <= self.end:

@@ -58,9 +58,11 @@ class Gaps:
         for gap in tuple(self._open):
             gap.leave(source)
 
-    def malformed(self, reason: str) -> None:
-        """Give up everything."""
-        for gap in tuple(self._open):
+    def malformed(self, suspects: list[Session]) -> None:
+        """Ask nothing more of these publishers, and believe nothing that they said."""
+        for session in suspects:
+            self._known_ends.pop(session, None)
+        for gap in [one for one in self._open if one.session in suspects]:
             gap.abandon(StreamError.MALFORMED_TRACK)
 
     def know_end(self, session: Session, end: Location) -> None:
@@ -171,7 +173,7 @@ class Gaps:
         found = dict.fromkeys(
             session for session, one in self.track.upstreams.items() if one.established
         )
-        found |= dict.fromkeys(self.track.context.publishers(self.track.name.namespace, None))
+        found |= dict.fromkeys(self.track.publishers())
         return [session for session in found if session not in tried]
 
 

@@ -111,7 +111,7 @@ class DownstreamFetch(Reader):
         self._start = self._end = Location(0, 0)
         self._head: GapFetch | None = None
         self._status: StatusRequest | None = None
-        track.fetches.add(self)
+        track.fetches[self] = None
 
     @property
     def _descending(self) -> bool:
@@ -323,7 +323,7 @@ class DownstreamFetch(Reader):
         if not self._over:
             self._try_answer(final=True)
         self._over = True
-        self.track.fetches.discard(self)
+        self.track.fetches.pop(self, None)
         super().closed()
 
     def _close(self) -> None:

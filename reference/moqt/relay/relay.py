@@ -11,6 +11,7 @@ from moqt.relay.limits import SessionLimits
 from moqt.relay.readers import DownstreamFetch
 from moqt.relay.routes import Routes
 from moqt.relay.status import forward_status
+from moqt.relay.suspects import Suspects
 from moqt.relay.track import RelayTrack
 from moqt.relay.uplinks import Uplinks
 from moqt.session import Request, RequestKind, Session
@@ -48,6 +49,7 @@ class Relay:
         self.tracks: dict[FullTrackName, RelayTrack] = {}
         self.sessions: dict[Session, SessionLimits] = {}
         self._timers = Timers()
+        self._suspects = Suspects(self.now)
         self._discovery = Discovery(self.config.max_listed_namespaces)
         self._routes = Routes()
         self._uplinks = Uplinks(self.config, self._discovery, self._timers, self.now)
@@ -55,6 +57,7 @@ class Relay:
         self._context = RelayContext(
             self.config,
             self.budget,
+            self._suspects,
             self._timers,
             self.now,
             self._publishers,
@@ -288,6 +291,7 @@ class Relay:
             self.withdraw(request)
         self._discovery.session_closed(session)
         self._uplinks.closed(session)
+        self._suspects.session_closed(session)
         for track in tuple(self.tracks.values()):
             track.session_closed(session)
         self._uplinks.update()

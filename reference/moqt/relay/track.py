@@ -34,12 +34,15 @@ NO_PUBLISHER = Ending(
 )
 
 
+BROKEN = "the Objects of this track broke its rules"
+
+
 class RelayTrack:
     """Everything that the relay knows and does for one Full Track Name.
 
     `properties` are the octets of the Track Properties as a publisher sent them, None until then.
-    `suspects` are the sessions whose Objects contradicted each other: while one of them is
-    connected the Track is refused as malformed.
+    Publishers whose Objects broke a rule are not asked again while the context suspects them;
+    without another one the Track is refused as malformed.
     """
 
     def __init__(self, name: FullTrackName, context: RelayContext) -> None:
@@ -49,11 +52,10 @@ class RelayTrack:
         self.properties: bytes | None = None
         self.upstreams: dict[Session, Upstream] = {}
         self.waiting: dict[Request, Timer] = {}
-        self.suspects: set[Session] = set()
         self.gaps = Gaps(self)
         self.subscribers = Subscribers(self)
         self.readers: dict[StoreSource, Reader] = {}
-        self.fetches: set[DownstreamFetch] = set()
+        self.fetches: dict[DownstreamFetch, None] = {}
         self.statuses: set[StatusRequest] = set()
         self._forwarded = IntervalSet(MAX_INTERVALS)
         self._last_forwarded: dict[tuple[int, int], Location] = {}
@@ -74,13 +76,15 @@ class RelayTrack:
             self.properties or b"", PropertyType.DEFAULT_PUBLISHER_PRIORITY, 128
         )
 
+    def publishers(self, asking: Session | None = None) -> list[Session]:
+        """The sessions to ask for the Track on behalf of `asking`, without suspects."""
+        found = self.context.publishers(self.name.namespace, asking)
+        return [one for one in found if not self.context.suspects.holds(self.name, one)]
+
     def check_wellformed(self) -> None:
-        """Raises RequestRefused MALFORMED_TRACK while the Track is malformed."""
-        if self.suspects:
-            raise RequestRefused(
-                "the publishers of this track contradict each other",
-                RequestErrorCode.MALFORMED_TRACK,
-            )
+        """Raises RequestRefused MALFORMED_TRACK if only publishers that broke it are left."""
+        if not self.upstreams and self.context.suspects.any_of(self.name) and not self.publishers():
+            raise RequestRefused(BROKEN, RequestErrorCode.MALFORMED_TRACK)
 
     def subscribe(self, request: Request) -> None:
         """Answer a SUBSCRIBE now, or once a publisher answered (R209, R218)."""
@@ -109,7 +113,7 @@ class RelayTrack:
         self, *, forward: bool, asking: Session | None = None, new_group: int | None = None
     ) -> None:
         """SUBSCRIBE at every publisher that is not asked yet (R216, R220, R224)."""
-        for session in self.context.publishers(self.name.namespace, asking):
+        for session in self.publishers(asking):
             if session not in self.upstreams:
                 parameters = Parameters(
                     authorization_tokens=self.context.tokens(session),
@@ -161,7 +165,8 @@ class RelayTrack:
 
     def published(self, request: Request, properties: bytes) -> None:
         """A session sent PUBLISH for this Track, and is authorised to (R207, R223)."""
-        self.check_wellformed()
+        if self.context.suspects.holds(self.name, request.session):
+            raise RequestRefused(BROKEN, RequestErrorCode.MALFORMED_TRACK)
         if not answerable(request):
             # Taken back already: the subscription that it would have replaced stays.
             self.release()
@@ -211,24 +216,37 @@ class RelayTrack:
         self.subscribers.finish(ending.done_code, ending.reason)
         self.release()
 
-    def upstream_malformed(self, upstream: Upstream, reason: str) -> None:
-        """A publisher's Objects are wrong: end the Track everywhere (R180, R181, R182)."""
-        self.malformed({upstream.session}, reason)
+    def contradiction(self, session: Session, reason: str) -> None:
+        """An Object of this publisher contradicts what is stored: nobody knows who is right."""
+        others = [
+            one
+            for one, upstream in self.upstreams.items()
+            if upstream.established and one is not session
+        ]
+        self.malformed([session, *others], reason)
 
-    def malformed(self, suspects: set[Session], reason: str) -> None:
-        """Cancel at the publishers, tell the subscribers, keep nothing."""
-        self.suspects |= suspects | set(self.upstreams)
-        upstreams, self.upstreams = self.upstreams, {}
-        for upstream in upstreams.values():
-            upstream.abandon_streams()
-            cancel(upstream.request, StreamError.MALFORMED_TRACK)
-        for request in list(self.waiting):
-            self.stop_waiting(request)
-            refuse(request, RequestErrorCode.MALFORMED_TRACK, reason)
-        self.gaps.malformed(reason)
+    def malformed(self, suspects: list[Session], reason: str) -> None:
+        """Cancel at these publishers, tell the subscribers, keep nothing (R180, R181, R182)."""
+        self.context.suspects.add(self.name, suspects)
+        for session in suspects:
+            upstream = self.upstreams.pop(session, None)
+            if upstream is not None:
+                upstream.abandon_streams()
+                cancel(upstream.request, StreamError.MALFORMED_TRACK)
+        if not self.upstreams:
+            for request in list(self.waiting):
+                self.stop_waiting(request)
+                refuse(request, RequestErrorCode.MALFORMED_TRACK, reason)
+        self.gaps.malformed(suspects)
         self.subscribers.finish(PublishDoneCode.MALFORMED_TRACK, reason)
+        for fetch in tuple(self.fetches):
+            fetch.fail(StreamError.MALFORMED_TRACK, reason)
         self.store.clear()
-        self.store.largest = None
+        self._forwarded = IntervalSet(MAX_INTERVALS)
+        self._last_forwarded.clear()
+        known = [one.largest for one in self.upstreams.values() if one.largest is not None]
+        self.store.largest = max(known, default=None)
+        self.release()
 
     def request_new_group(self, group: int) -> None:
         """Pass NEW_GROUP_REQUEST on, unless it is pending or moot (MOQT-22 §9.20)."""
@@ -249,7 +267,7 @@ class RelayTrack:
     def forgettable(self) -> bool:
         """Whether nothing is known here that anybody may still want."""
         busy = self.upstreams or self.wanted() or self.fetches or self.readers or self.statuses
-        return not busy and not self.suspects and next(iter(self.store), None) is None
+        return not busy and next(iter(self.store), None) is None
 
     def leave(self, session: Session) -> None:
         """Another publisher is established in place of this one (MOQT-22 §7)."""
@@ -262,7 +280,6 @@ class RelayTrack:
 
     def session_closed(self, session: Session) -> None:
         """A session is gone, and with it what it did for this Track, and to it."""
-        self.suspects.discard(session)
         self.gaps.session_closed(session)
         for fetch in [one for one in self.fetches if one.request.session is session]:
             fetch.session_closed()
@@ -288,7 +305,7 @@ class RelayTrack:
             if not self.store.add(item):
                 return
         except MalformedTrack as error:
-            self.malformed({upstream.session}, error.reason)
+            self.contradiction(upstream.session, error.reason)
             return
         key = key_of(item.location)
         if key in self._forwarded:
@@ -309,7 +326,7 @@ class RelayTrack:
         try:
             self.store.end_subgroup(last.group, subgroup, last.object, end_of_group=end_of_group)
         except MalformedTrack as error:
-            self.malformed({upstream.session}, error.reason)
+            self.contradiction(upstream.session, error.reason)
             return
         if self._last_forwarded.get((last.group, subgroup)) == last:
             del self._last_forwarded[last.group, subgroup]

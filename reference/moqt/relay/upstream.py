@@ -127,7 +127,7 @@ class Upstream:
             case RequestCancelled():
                 self.gone(LOST)
             case TrackMalformed(reason=reason):
-                self.track.upstream_malformed(self, reason)
+                self.track.malformed([self.session], reason)
             case StateNotified(message=message):
                 self.learn_largest(message.parameters.largest_object)
                 if message.parameters.forward is not None:

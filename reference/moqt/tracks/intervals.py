@@ -83,6 +83,11 @@ class IntervalSet:
             del starts[: len(starts) // 2]
             del ends[: len(ends) // 2]
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._starts.clear()
+        self._ends.clear()
+
     def find(self, key: int) -> tuple[int, int] | None:
         """The interval that holds `key`, or None."""
         index = bisect_right(self._starts, key) - 1

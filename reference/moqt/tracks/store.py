@@ -230,10 +230,17 @@ class TrackStore:
             self._budget.removed(entry)
 
     def clear(self) -> None:
-        """Forget all Objects."""
+        """Forget all Objects, and all that they or a publisher said."""
         for record in self._groups.values():
             for entry in tuple(record.entries.values()):
                 self.evict(entry)
+        self._groups.clear()
+        self._order.clear()
+        self._absent.clear()
+        self._forbidden.clear()
+        self._arriving.clear()
+        self.top = self.end = None
+        self._changed(0, LAST_KEY)
 
     def pin(self, entry: Entry) -> None:
         """A reader holds the entry."""
