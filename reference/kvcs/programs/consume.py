@@ -157,7 +157,7 @@ class _Program:
         self._why: dict[str, None] = {}
 
     async def run(self, stop: asyncio.Event) -> int:
-        consumer = Consumer(self._request, self._heard)
+        consumer = Consumer(self._request, self._heard, self._connectivity.session())
         watched = Watched(consumer, self._tell)
         host = self._connectivity.host(watched)
         try:
@@ -177,7 +177,7 @@ class _Program:
             case "done":
                 self._done.set()
             case "source-failed":
-                self._why[f"{event['source']}: {event['detail']}"] = None
+                self._why[f"{event['source']}: {event['detail'] or 'the relay is gone'}"] = None
             case "publication-discarded":
                 detail = event["detail"] or event["reason"]
                 self._why[f"publication {event['publication']}: {detail}"] = None

@@ -78,8 +78,13 @@ def client_options(command: Command) -> Command:
 
 
 def transport_options(command: Command) -> Command:
-    """Datagram size and recordings."""
+    """Datagram size, what peers are told, and recordings."""
     for option in (
+        click.option(
+            "--anonymous",
+            is_flag=True,
+            help="Do not tell peers this program's name and version (MOQT_IMPLEMENTATION).",
+        ),
         click.option(
             "--datagram-size",
             type=click.IntRange(1200, 16383),

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from moqt.drivers.quic import QuicHost
-from moqt.session import SessionConfig
 
 from kvcs.authorization import bearer
 from kvcs.errors import InputError
@@ -169,7 +168,7 @@ class _Program:
         publication.open_segment()
         if self._live is None:
             await self._produce(publication, host, stop, 0)
-        publisher.connect(self._url, SessionConfig())
+        publisher.connect(self._url, self._connectivity.session())
         try:
             await until(stop, self._announced, watched.closed)
             if self._refused is not None:

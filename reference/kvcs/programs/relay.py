@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,23 @@ MIB = 2**20
     help="What one subscription may lag behind before it is ended (TOO_FAR_BEHIND).",
 )
 @click.option(
+    "--max-requests",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Requests that one session may have open at once (EXCESSIVE_LOAD beyond).",
+)
+@click.option(
+    "--request-rate",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Requests per second that one session may make in the long run (EXCESSIVE_LOAD beyond); "
+    "--max-requests of them may come at once.",
+)
+@click.option(
     "--token",
     "grants",
     multiple=True,
@@ -86,6 +104,8 @@ def relay(
     upstreams: tuple[str, ...],
     cache: int,
     backlog: int,
+    max_requests: int,
+    request_rate: int,
     upstream_token: str | None,
     grants: tuple[str, ...],
     events: str | None,
@@ -106,18 +126,23 @@ def relay(
     if (cert is None) != (key is None):
         raise InputError("--cert and --key belong together")
     check_files(cert, key)
+    connectivity = Connectivity(**transport)
+    session = connectivity.session()
     config = RelayConfig(
         cache_budget=cache * MIB,
         subscriber_budget=backlog * MIB,
         upstream_tokens=(bearer(upstream_token.encode()),) if upstream_token else (),
         upstreams=tuple(map(check_url, upstreams)),
+        upstream_session=session,
+        request_rate=request_rate,
+        request_burst=max_requests,
         authorise=scope_policy(_grants(grants)) if grants else allow,
     )
     tell = Events(events)
     map_objects_alone()
-    connectivity = Connectivity(**transport)
+    session = replace(session, max_open_requests=max_requests)
     with certificate(cert, key) as files:
-        run(lambda stop: _serve(stop, address, files, config, connectivity, tell))
+        run(lambda stop: _serve(stop, address, files, config, session, connectivity, tell))
 
 
 async def _serve(
@@ -125,6 +150,7 @@ async def _serve(
     address: tuple[str, int],
     files: tuple[Path, Path],
     config: RelayConfig,
+    session: SessionConfig,
     connectivity: Connectivity,
     tell: Events,
 ) -> int:
@@ -132,9 +158,7 @@ async def _serve(
     driver = connectivity.host(watched)
     host, port = address
     try:
-        port = await driver.listen(
-            host, port, SessionConfig(), cert_file=files[0], key_file=files[1]
-        )
+        port = await driver.listen(host, port, session, cert_file=files[0], key_file=files[1])
         say(f"relay ready on {host}:{port}")
         await stop.wait()
     except DriverError as error:

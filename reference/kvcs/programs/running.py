@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from moqt.endpoint import Endpoint, Host
 from moqt.session import Request, Session, SessionConfig
 from moqt.session.events import Event, RequestReceived, SessionClosed
 from moqt.wire.errors import SessionError
+from moqt.wire.messages import SetupOptions
 
 from kvcs.errors import InputError
 from kvcs.programs.options import Events
@@ -24,16 +26,41 @@ from kvcs.programs.options import Events
 GRACE_S = 2.0
 """How long peers may take to leave after GOAWAY."""
 
+MAX_FILTER_RANGES = 16
+"""Ranges that one subscription or fetch may filter by, such as `kvcs consume --blocks` does."""
+
+MAX_REQUEST_UPDATES = 16
+"""Updates of one request that may wait for their answers."""
+
+
+def implementation() -> bytes:
+    """MOQT_IMPLEMENTATION: our name, and our version where the package is installed."""
+    try:
+        return f"kvcs/{version('kvcs-conformance')}".encode()
+    except PackageNotFoundError:
+        return b"kvcs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connectivity:
     """The transport options of a program, as given."""
 
     datagram_size: int = 1200
+    anonymous: bool = False
     ca: Path | None = None
     insecure: bool = False
     keylog: Path | None = None
     qlog: Path | None = None
+
+    def session(self) -> SessionConfig:
+        """What our sessions say of themselves, and the limits that they keep."""
+        return SessionConfig(
+            setup=SetupOptions(
+                max_filter_ranges=MAX_FILTER_RANGES,
+                max_request_updates=MAX_REQUEST_UPDATES,
+                implementation=None if self.anonymous else implementation(),
+            )
+        )
 
     def host(self, endpoint: Endpoint) -> QuicHost:
         """A QUIC driver for `endpoint`; InputError for files that cannot be used."""
