@@ -111,7 +111,7 @@ REASONS: dict[Reason, str] = {
     Reason.NAMESPACE_ABSENT: "a namespace that matches was not shown",
     Reason.OBJECT_MISSING: "an Object that exists was not delivered",
     Reason.OBJECT_DUPLICATE: "an Object was delivered twice to one request",
-    Reason.OBJECT_CHANGED: "one Location has two different contents",
+    Reason.OBJECT_CHANGED: "Objects at one Location differ in content, Subgroup or priority",
     Reason.OBJECT_UNEXPECTED: "an Object outside of what was asked or can exist was delivered",
     Reason.OBJECT_SUBGROUP: "an Object is in another Subgroup than 0",
     Reason.PAYLOAD_DIGEST: "Data Digest is not the SHA-256 of Data",

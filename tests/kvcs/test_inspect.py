@@ -442,6 +442,15 @@ def test_printable() -> None:
     assert "é漢 \\x1b\\u202e\\ud800" == printable("é漢 \x1b\u202e\ud800")
 
 
+def test_a_namespace_is_taken_as_publish_prints_it() -> None:
+    """Fields in hexadecimal with / in between are the same namespace as its octets."""
+    octets = v.EXAMPLE_NAMESPACE.hex()
+    parts = [(4, 16), (18, 50), (52, 116), (118, 182), (184, 216)]
+    printed = "/".join(octets[start:end] for start, end in parts)
+    assert run("namespace", octets).stdout == run(printed).stdout
+    assert 2 == run("/".join(["00"] * 40)).exit_code
+
+
 def test_unknown_kinds_are_refused() -> None:
     """The error lists the kinds there are."""
     with pytest.raises(InputError, match="namespace, track-name"):

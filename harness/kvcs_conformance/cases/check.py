@@ -47,6 +47,8 @@ def _explain(document: Document, where: tuple[Step, ...], error: ValidationError
         name = place[-1] if place else "the document"
         return document.error(place, f"{name!r} is empty")
     if error.validator == "type":
+        if value is None and not place:
+            return document.error(place, "the file is empty")
         return document.error(place, f"{value!r} should be of type {wanted}")
     if error.validator == "enum":
         return document.error(place, unknown_word("value", value, wanted))

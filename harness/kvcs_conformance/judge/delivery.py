@@ -145,7 +145,7 @@ def same_octets(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
             known = first[wrong.location]
             yield contradicted(
                 Reason.OBJECT_CHANGED,
-                f"{track}: two contents at {wrong.location}",
+                f"{track}: the Object at {wrong.location} is not the same everywhere",
                 expected=f"as {known.record.node} had it: {_content_text(known)}",
                 observed=f"{wrong.record.node}: {_content_text(wrong)}",
                 record=wrong.record,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _NOT_HEX = re.compile(r"0[xX]|[\s:,]")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _ODD_HEX = re.compile(r"[0-9a-fA-F]+")
+_FIELDS = re.compile(r"(?:[0-9a-fA-F]{2})+(?:/(?:[0-9a-fA-F]{2})+)+")
 _LOCATION = re.compile(r"(\d{1,20})/(\d{1,20})")
 _TEXT_KINDS = (None, "track-name", "manifest")
 _MAX_OCTETS = 256 * 2**20
@@ -55,7 +56,8 @@ def inspect(
 
     The octets are hexadecimal digits (spaces and colons are fine), @FILE (raw octets, or a text of
     hexadecimal digits), or - for the same from standard input. A Track Name and a JSON manifest may
-    be typed as they are.
+    be typed as they are, a namespace as `kvcs publish` prints it, fields in hexadecimal with / in
+    between.
 
     Exit codes: 0 nothing is wrong, 1 something is, 2 usage error.
 
@@ -94,6 +96,8 @@ def _octets_of(word: str, kind: str | None) -> bytes:
                 return _from_file(file.read(_MAX_OCTETS + 1), str(path))
         except OSError as error:
             raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    if kind in (None, "namespace") and _FIELDS.fullmatch(word):
+        return _namespace_of(word)
     digits = _NOT_HEX.sub("", word)
     if _HEX.fullmatch(digits) and digits:
         return bytes.fromhex(digits)
@@ -102,6 +106,16 @@ def _octets_of(word: str, kind: str | None) -> bytes:
     if kind in _TEXT_KINDS:
         return word.encode(errors="surrogateescape")
     raise InputError(f"not hexadecimal, two digits per octet: {word[:40]!a}")
+
+
+def _namespace_of(word: str) -> bytes:
+    from moqt.wire.errors import LocalProtocolError
+    from moqt.wire.names import encode_namespace
+
+    try:
+        return encode_namespace(tuple(map(bytes.fromhex, word.split("/"))))
+    except LocalProtocolError as error:
+        raise InputError(f"no namespace: {error}") from None
 
 
 def _from_file(content: bytes, name: str) -> bytes:
