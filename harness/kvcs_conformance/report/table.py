@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kvcs_conformance.cases import Case
 
 _PAGE = 140
+_NARROWEST = 80
 
 _STYLES = {
     "pass": "green",
@@ -25,18 +26,24 @@ _STYLES = {
 
 
 def _console() -> Console:
-    """A terminal's width, and a page's where the output goes to a file."""
+    """A terminal's width, and a page's where the output goes to a file.
+
+    A terminal too narrow for verdict and case id breaks the lines itself: neither is ever cut.
+    """
     from kvcs_conformance.report.console import Page
 
     console = Page(highlight=False)
-    return console if console.is_terminal else Page(highlight=False, width=_PAGE)
+    console.width = max(console.width, _NARROWEST) if console.is_terminal else _PAGE
+    return console
 
 
 def watched(cases: Sequence[Case]) -> Iterator[Case]:
     """The cases one by one; on a terminal a line says which one runs, and goes away at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = _console()
+    from kvcs_conformance.report.console import Page
+
+    console = Page(highlight=False)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
