@@ -13,6 +13,7 @@ from moqt.session.events import (
     RequestFailed,
     StreamEnded,
     StreamStopped,
+    TrackMalformed,
     Via,
 )
 from moqt.session.requests import RequestState
@@ -318,3 +319,47 @@ def test_a_request_tells_when_octets_last_came() -> None:
     assert [] == pair.seen(0, ObjectReceived)
     pair.wait(1.0)
     assert 2.0 == ours.heard
+
+
+@pytest.mark.parametrize(
+    ("location", "outside"),
+    [((12, 4), True), ((12, 5), False), ((15, 9), False), ((15, 10), True), ((16, 0), True)],
+)
+def test_an_object_outside_of_the_range_ends_the_fetch(
+    location: tuple[int, int], outside: bool
+) -> None:
+    """Nobody asked for it, so what the stream leaves out says nothing; other requests go on."""
+    pair = Pair()
+    other = pair.client.fetch(OTHER, RANGE)
+    started(pair, [obj(*location)])
+    pair.server.accept_fetch(pair.request(), OK)
+    pair.run()
+    ended = pair.one(0, StreamEnded)
+    assert outside is not ended.complete
+    assert outside is not bool(pair.seen(0, ObjectReceived))
+    assert (StreamError.CANCELLED if outside else None) == ended.code
+    assert [] == pair.seen(0, TrackMalformed)
+    assert RequestState.TERMINATED is ended.request.state
+    assert RequestState.PENDING is other.state
+    assert ({7: StreamError.CANCELLED} if outside else {}) == pair.taps[0].codes("stop")
+
+
+def test_what_came_in_the_range_before_is_delivered() -> None:
+    """Also when the header of the Object outside is all that came of it."""
+    peer = RawPeer(session_is_client=True)
+    peer.session.fetch(TRACK, RANGE)
+    peer.stream("05 00 1c 0c 05 80 01 61 1c 10 00 80 05 61")
+    assert [(12, 5)] == [tuple(event.object.location) for event in peer.seen(ObjectReceived)]
+    assert [] == peer.seen(ObjectStarted)
+    assert [StreamError.CANCELLED] == [event.code for event in peer.seen(StreamEnded)]
+    assert peer.code is None
+
+
+def test_a_range_that_only_the_publisher_knows_has_any_object() -> None:
+    """Relative starts depend on the Largest Object."""
+    pair = Pair()
+    two_back = Parameters(location_filter=LocationFilter(LocationFilterType.RELATIVE_START, 3))
+    started(pair, [obj(0, 0), obj(900, 0)], two_back)
+    pair.run()
+    assert 2 == len(pair.seen(0, ObjectReceived))
+    assert pair.one(0, StreamEnded).complete

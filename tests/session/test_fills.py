@@ -13,7 +13,7 @@ from moqt.session.events import (
     Via,
 )
 from moqt.wire.errors import PublishDoneCode, StreamError
-from moqt.wire.filters import FROM_START, NEXT_OBJECT
+from moqt.wire.filters import FROM_START, NEXT_OBJECT, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 from moqt.wire.names import Location
 from moqt.wire.objects import RangeKind, RangeMarker
@@ -208,3 +208,19 @@ def test_a_late_fill_is_discarded() -> None:
     stream = peer.stream("05 00 1c 0c 05 80 02 61 61")
     assert StreamError.CANCELLED == peer.tap.codes("stop")[stream]
     assert (None, []) == (peer.code, peer.seen(ObjectReceived))
+
+
+def test_an_object_outside_of_a_fill_ends_the_fill_alone() -> None:
+    """Its range is that of the fill's own filter; the subscription goes on."""
+    pair = Pair()
+    range_ = LocationFilter(LocationFilterType.ABSOLUTE_RANGE, 1, 0, 0, 1)
+    parameters = Parameters(location_filter=NEXT_OBJECT, fill=Parameters(location_filter=range_))
+    _, theirs = subscribed(pair, parameters, Location(1, 1))
+    assert theirs.sender is not None
+    theirs.sender.open_fill(theirs.id, ListSource([obj(1, 0), obj(1, 2), obj(1, 3)]))
+    pair.run()
+    ended = pair.one(0, StreamEnded)
+    assert (Via.FILL, StreamError.CANCELLED) == (ended.stream.via, ended.code)
+    theirs.sender.offer(obj(1, 2))
+    pair.run()
+    assert [(1, 0), (1, 2)] == [tuple(e.object.location) for e in pair.seen(0, ObjectReceived)]

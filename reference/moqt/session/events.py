@@ -213,7 +213,9 @@ class RangeReceived:
 class StreamEnded:
     """A data stream of ours ended: FIN, or reset with `code`.
 
-    For a fetch or fill stream, FIN means that the range was delivered whole.
+    For a fetch or fill stream, FIN means that the range was delivered whole. We end a stream
+    ourselves that brings too large an Object (EXCESSIVE_LOAD), or a fetch or fill stream that
+    brings one outside of its range (CANCELLED).
     """
 
     request: Request

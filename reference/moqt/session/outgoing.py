@@ -53,7 +53,7 @@ class Outgoing:
                 request,
                 Via.FETCH,
                 parameters.group_order != DESCENDING,
-                known_start(parameters),
+                *known_range(parameters),
             )
         self._launch(stream, request, frame)
         return request
@@ -135,7 +135,7 @@ class Outgoing:
             request,
             Via.FILL,
             None if order is None else order != DESCENDING,
-            known_start(fill if fill.location_filter is not None else current),
+            *known_range(fill if fill.location_filter is not None else current),
             stream.subscription,
         )
 
@@ -217,9 +217,9 @@ class Outgoing:
             core.timers.at(core.later(message.timeout / 1000), on_time)
 
 
-def known_start(parameters: Parameters) -> Location | None:
-    """The start of a range that does not depend on the Largest Object, else None."""
+def known_range(parameters: Parameters) -> tuple[Location | None, Location | None]:
+    """First and last Location of a range as far as they do not depend on the Largest Object."""
     chosen = parameters.location_filter
     if chosen is None or chosen.type is LocationFilterType.NONE or chosen.type in _ABSOLUTE:
-        return resolve(chosen, None, bounded=False)[0]
-    return None
+        return resolve(chosen, None, bounded=False)
+    return None, None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from moqt.session.core import Core
 from moqt.session.events import ObjectReceived, StreamInfo, Via
 from moqt.session.requests import Request
-from moqt.session.streams import DataStream, FetchReader, FetchTarget, SubgroupReader
+from moqt.session.streams import DataStream, FetchReader, FetchTarget, OutOfRange, SubgroupReader
 from moqt.session.subscription import Aliases, Binding
 from moqt.session.timers import Timer
 from moqt.wire.datagrams import decode_datagram
@@ -158,6 +158,10 @@ class Receiver:
         except ObjectTooLarge:
             reader.ended(StreamError.EXCESSIVE_LOAD)
             self._discard(stream, fin, StreamError.EXCESSIVE_LOAD)
+            return
+        except OutOfRange:
+            reader.ended(StreamError.CANCELLED)
+            self._discard(stream, fin, StreamError.CANCELLED)
             return
         if breach is not None:
             self._malformed(reader.track, breach)

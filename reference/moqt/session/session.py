@@ -12,7 +12,7 @@ from moqt.session.core import Core
 from moqt.session.events import Event, TrackMalformed
 from moqt.session.fetching import FetchSender, FetchSource
 from moqt.session.incoming import Incoming
-from moqt.session.outgoing import Outgoing, known_start
+from moqt.session.outgoing import Outgoing, known_range
 from moqt.session.publication import SubscriptionSender
 from moqt.session.receiving import Receiver
 from moqt.session.registry import Registry
@@ -357,4 +357,4 @@ class Session:
 
     def known_start(self, request: Request) -> Location | None:
         """Where the range of our FETCH starts, if that does not depend on the publisher."""
-        return known_start(request.parameters)
+        return known_range(request.parameters)[0]

@@ -34,20 +34,32 @@ Breach: TypeAlias = str | None
 """Why the Track is malformed."""
 
 
+class OutOfRange(Exception):
+    """A fetch stream has an Object that nobody asked for: what it leaves out means nothing."""
+
+
 @dataclass(eq=False, slots=True)
 class FetchTarget:
     """What a fetch stream with some Request ID is for.
 
-    `ascending` None: the Track's own order, which SUBSCRIBE_OK tells. `start`: first Location of
-    the range, None when only the publisher knows it. `subscription` is that of a fill.
+    `ascending` None: the Track's own order, which SUBSCRIBE_OK tells. `start` and `end`: first and
+    last Location of the range, None when only the publisher knows it. `subscription` is that of a
+    fill.
     """
 
     request: Request
     via: Via
     ascending: bool | None
     start: Location | None = None
+    end: Location | None = None
     subscription: Subscription | None = None
     stream_id: int | None = None
+
+    def includes(self, location: Location) -> bool:
+        """Whether the range, as far as we know it, has this Location."""
+        return (self.start is None or location >= self.start) and (
+            self.end is None or location <= self.end
+        )
 
 
 @dataclass(eq=False, slots=True)
@@ -242,7 +254,7 @@ class FetchReader:
         return [self._target.request]
 
     def feed(self, data: bytes | memoryview, fin: bool) -> Breach:
-        """Octets of the stream; ObjectTooLarge comes after what stood before that Object."""
+        """Octets of the stream; ObjectTooLarge and OutOfRange come after what stood before."""
         self._target.request.heard = self._core.now
         if self._target.subscription is not None:
             self._target.subscription.active()
@@ -262,6 +274,11 @@ class FetchReader:
         for item in items:
             match item:
                 case Object():
+                    if not self._target.includes(item.location):
+                        core.note_item(
+                            "moqt:object_unwanted", request, self._stream_id, item, self._target.via
+                        )
+                        raise OutOfRange
                     if item.properties and (
                         breach := object_defect(item.location, item.properties)
                     ):
@@ -278,6 +295,8 @@ class FetchReader:
                         "moqt:stream_accepted", stream=self._stream_id, kind="fetch", header=item
                     )
         if items and isinstance(items[-1], ObjectHeader):
+            if not self._target.includes(items[-1].location):
+                raise OutOfRange
             core.emit(ObjectStarted(request, items[-1].location, self._info))
         return None
 
