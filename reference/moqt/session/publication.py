@@ -34,10 +34,11 @@ OnDone: TypeAlias = Callable[[Request, int, str, int], None]
 class SubscriptionSender:
     """Sends the Objects of one Track to one subscription.
 
-    `alias` is what the subscriber was told. `largest` is the Largest
-    Object reported in SUBSCRIBE_OK, PUBLISH or a resuming update: fills end there. `backlog`
-    counts queued octets of Objects, without fills; `streams_opened` what PUBLISH_DONE reports:
-    streams whose header went out.
+    `alias` is what the subscriber was told. `largest` is the Largest Object reported in
+    SUBSCRIBE_OK, PUBLISH or a resuming update: fills end there. `backlog` counts queued octets of
+    Objects, without fills; `streams_opened` what PUBLISH_DONE reports: streams whose header went
+    out. The header is not made reliable: no transport of ours has RESET_STREAM_AT (MOQT-22
+    §11.3.2, R166, a SHOULD), so a reset may overtake it, and the subscriber not see the stream.
     `fills_asked` holds FILL_PARAMETERS by the Request ID of the message that carried them.
     """
 

@@ -26,7 +26,11 @@ class Transport(Protocol):
         """
 
     def reset(self, stream_id: int, code: int) -> None:
-        """RESET_STREAM on our sending direction; unsent octets are dropped."""
+        """RESET_STREAM on our sending direction; unsent octets are dropped.
+
+        Octets that were sent may be lost with it, a header too: there is no RESET_STREAM_AT
+        (MOQT-22 §11.3.2).
+        """
 
     def stop_sending(self, stream_id: int, code: int) -> None:
         """STOP_SENDING on the direction that we receive."""
