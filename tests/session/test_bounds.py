@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
+from moqt.session import prefixes
 from moqt.session.events import (
     NamespaceEnded,
     NamespaceReceived,
@@ -14,8 +15,9 @@ from moqt.session.events import (
 )
 from moqt.session.exchange import RequestStream
 from moqt.session.intervals import MAX_INTERVALS, Intervals
+from moqt.session.prefixes import Prefixes
 from moqt.session.registry import Registry
-from moqt.session.requests import RequestIds
+from moqt.session.requests import Request, RequestIds
 from moqt.session.subscription import Delivered
 from moqt.session.trackrules import MAX_GROUPS, MAX_PARTS, MAX_SUBGROUPS, TrackRules
 from moqt.wire.codec import encode_message
@@ -28,8 +30,10 @@ from moqt.wire.messages import (
     NamespaceDone,
     RequestOk,
     Subscribe,
+    SubscribeNamespace,
     TrackStatus,
 )
+from moqt.wire.names import TrackNamespace
 
 from tests.session.pair import TRACK, RawPeer, obj
 
@@ -37,6 +41,12 @@ from tests.session.pair import TRACK, RawPeer, obj
 def frame(message: Message) -> bytes:
     """A message in octets."""
     return encode_message(message, DRAFT_22)
+
+
+def request(number: int) -> Request:
+    """A request of the peer's."""
+    message = SubscribeNamespace(2 * number, (b"a",), NO_PARAMETERS)
+    return Request.of(RawPeer().session, message, ours=False)
 
 
 # Open requests.
@@ -77,6 +87,44 @@ def test_a_request_beyond_the_limit_looks_at_no_other(monkeypatch: pytest.Monkey
         peer.request(frame(Subscribe(2 * number, TRACK, NO_PARAMETERS)))
     assert 8 == len(peer.seen(RequestReceived))
     assert [] == looks
+
+
+def test_a_prefix_is_compared_with_no_other_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R230: thousands of discovery requests may be open; one more looks up its own path alone."""
+    peer = RawPeer()
+    comparisons = 0
+
+    def counted(prefix: TrackNamespace, namespace: TrackNamespace) -> bool:
+        nonlocal comparisons
+        comparisons += 1
+        return namespace[: len(prefix)] == prefix
+
+    monkeypatch.setattr(prefixes, "is_prefix", counted)
+    for number in range(100):
+        prefix = (b"live", b"%d" % number, b"x")
+        peer.request(frame(SubscribeNamespace(2 * number, prefix, NO_PARAMETERS)))
+    assert 100 == len(peer.seen(RequestReceived))
+    assert comparisons <= 2 * 100
+
+
+def test_prefixes_of_requests_that_ended_are_free() -> None:
+    """R194: above, at and below a live prefix there is none; nothing is left of an ended one."""
+    ours = Prefixes()
+    one, two, three = (request(number) for number in range(3))
+    ours.set(one, (b"a", b"b"))
+    for taken in ((), (b"a",), (b"a", b"b"), (b"a", b"b", b"c")):
+        assert ours.overlaps(two, taken)
+        assert not ours.overlaps(one, taken)
+    for free in ((b"b",), (b"a", b"c")):
+        assert not ours.overlaps(two, free)
+    ours.set(two, (b"a", b"c"))
+    assert ours.overlaps(one, (b"a",))
+    ours.set(one, (b"z",))
+    assert not ours.overlaps(three, (b"a", b"b"))
+    ours.discard(one)
+    ours.discard(two)
+    ours.discard(three)
+    assert not ours.overlaps(three, ())
 
 
 # Request IDs.

@@ -240,7 +240,8 @@ class Answers:
         if changes.authorization_tokens:
             request.tokens = changes.authorization_tokens
         if changes.track_namespace_prefix is not None:
-            request.namespace = prefix = changes.track_namespace_prefix
+            prefix = changes.track_namespace_prefix
+            self._registry.set_prefix(request, prefix)
             # Of the others the new prefix cannot speak; they may be announced anew later.
             stream.announced = {one for one in stream.announced if is_prefix(prefix, one)}
         if sender is not None:

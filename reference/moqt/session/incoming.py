@@ -19,7 +19,7 @@ from moqt.session.events import (
 )
 from moqt.session.exchange import ReceivedUpdate, RequestStream
 from moqt.session.parameters import updated
-from moqt.session.registry import Registry, check_reserved
+from moqt.session.registry import DISCOVERY, Registry, check_reserved
 from moqt.session.requests import Request, RequestKind, RequestState
 from moqt.session.responses import Responses
 from moqt.session.states import EXCHANGES, Role, classify, owes
@@ -207,7 +207,7 @@ class Incoming:
             )
             if isinstance(message, Publish):
                 self._publish(stream, request, message)
-            self._admit(stream, request, open_requests)
+            self._admit(request, open_requests)
         except RequestRefused as refusal:
             self._refuse(stream, refusal)
             if isinstance(message, Publish):
@@ -234,7 +234,7 @@ class Incoming:
             message.track_alias, stream.subscription, message.track_properties
         )
 
-    def _admit(self, stream: RequestStream, request: Request, open_requests: int) -> None:
+    def _admit(self, request: Request, open_requests: int) -> None:
         """Refuse what no application needs to see; raises RequestRefused."""
         if self._registry.control.goaway_sent or self._registry.control.goaway_received:
             raise RequestRefused("the session is going away", RequestErrorCode.GOING_AWAY)
@@ -244,14 +244,12 @@ class Incoming:
             )
         check_reserved(request)
         self._check_filters(request.parameters)
-        if request.kind in (RequestKind.SUBSCRIBE_NAMESPACE, RequestKind.SUBSCRIBE_TRACKS):
+        if request.kind in DISCOVERY:
             assert request.namespace is not None
-            self._check_overlap(stream, request, request.namespace)
+            self._check_overlap(request, request.namespace)
 
-    def _check_overlap(
-        self, stream: RequestStream, request: Request, prefix: TrackNamespace
-    ) -> None:
-        if self._registry.overlaps(stream, request.kind, prefix):
+    def _check_overlap(self, request: Request, prefix: TrackNamespace) -> None:
+        if self._registry.overlaps(request, prefix):
             raise RequestRefused(
                 f"the prefix overlaps another {request.kind.name}",
                 RequestErrorCode.PREFIX_OVERLAP,
@@ -294,7 +292,7 @@ class Incoming:
                 entry.message = replace(message, parameters=parameters)
             self._check_filters(parameters)
             if parameters.track_namespace_prefix is not None:
-                self._check_overlap(stream, request, parameters.track_namespace_prefix)
+                self._check_overlap(request, parameters.track_namespace_prefix)
         except RequestRefused as refusal:
             entry.refusal = refusal
         self._advance_updates(stream)

@@ -6,7 +6,7 @@ from moqt.session.events import Via
 from moqt.session.exchange import RequestStream, SentUpdate
 from moqt.session.parameters import updated
 from moqt.session.publication import DESCENDING, SubscriptionSender
-from moqt.session.registry import Registry, reserved_name
+from moqt.session.registry import DISCOVERY, Registry, reserved_name
 from moqt.session.requests import Request, RequestKind, RequestState
 from moqt.session.states import EXCHANGES
 from moqt.session.streams import FetchTarget
@@ -31,7 +31,6 @@ _ABSOLUTE = frozenset(
         LocationFilterType.ABSOLUTE_RANGE,
     }
 )
-_DISCOVERY = frozenset({RequestKind.SUBSCRIBE_NAMESPACE, RequestKind.SUBSCRIBE_TRACKS})
 
 
 class Outgoing:
@@ -95,9 +94,9 @@ class Outgoing:
         if why := reserved_name(request):
             raise LocalProtocolError(why)
         stream = registry.new(ours=True)
-        if request.kind in _DISCOVERY:
+        if request.kind in DISCOVERY:
             assert request.namespace is not None
-            if registry.overlaps(stream, request.kind, request.namespace):
+            if registry.overlaps(request, request.namespace):
                 raise LocalProtocolError(f"the prefix overlaps our own {request.kind.name}")
         self._check_parameters(message.parameters, stream)
         return stream, request, core.encode(message)
@@ -179,7 +178,7 @@ class Outgoing:
     ) -> None:
         self._check_parameters(parameters, stream)
         prefix = parameters.track_namespace_prefix
-        if prefix is not None and self._registry.overlaps(stream, request.kind, prefix):
+        if prefix is not None and self._registry.overlaps(request, prefix):
             raise LocalProtocolError(f"the prefix overlaps our own {request.kind.name}")
         if parameters.new_group_request is not None:
             subscription = stream.subscription

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from moqt.session.control import Control
 from moqt.session.core import Core
 from moqt.session.events import NamespaceEnded, RequestCancelled, RequestFailed
 from moqt.session.exchange import RequestStream
+from moqt.session.prefixes import Prefixes
 from moqt.session.receiving import Receiver
 from moqt.session.requests import Request, RequestKind, RequestState
 from moqt.session.scheduler import Scheduler
@@ -19,8 +20,10 @@ from moqt.wire.names import (
     SESSION_NAMESPACE_FIELD,
     FullTrackName,
     TrackNamespace,
-    is_prefix,
 )
+
+DISCOVERY = frozenset({RequestKind.SUBSCRIBE_NAMESPACE, RequestKind.SUBSCRIBE_TRACKS})
+"""Kinds of which no two on one side may have prefixes on one path (R194, R195)."""
 
 
 class Registry:
@@ -36,6 +39,7 @@ class Registry:
         self.by_stream: dict[int, RequestStream] = {}
         self._of: dict[Request, RequestStream] = {}
         self._open_of_peer: set[Request] = set()
+        self._prefixes: defaultdict[tuple[bool, RequestKind], Prefixes] = defaultdict(Prefixes)
         self._unopened: deque[RequestStream] = deque()
         self._aliases: dict[int, tuple[FullTrackName, int]] = {}
         self._next_alias = 0
@@ -59,6 +63,8 @@ class Registry:
         self._of[request] = stream
         if not stream.ours:
             self._open_of_peer.add(request)
+        if request.kind in DISCOVERY and request.namespace is not None:
+            self.set_prefix(request, request.namespace)
 
     def launch(self, stream: RequestStream) -> None:
         """Open a stream of ours as soon as may be."""
@@ -120,6 +126,7 @@ class Registry:
         """The request is terminated; every end of one comes by here."""
         request.state = RequestState.TERMINATED
         self._open_of_peer.discard(request)
+        self._prefixes[request.ours, request.kind].discard(request)
 
     def settle(self, stream: RequestStream) -> None:
         """Forget the stream once both directions ended, its request once that ended, too."""
@@ -224,20 +231,14 @@ class Registry:
 
     # Rules on names.
 
-    def overlaps(self, stream: RequestStream, kind: RequestKind, prefix: TrackNamespace) -> bool:
-        """Whether a live discovery request of that kind and side has a prefix on the same path."""
-        return any(
-            other is not stream
-            and other.ours is stream.ours
-            and other.request is not None
-            and other.request.kind is kind
-            and other.request.namespace is not None
-            and (
-                is_prefix(prefix, other.request.namespace)
-                or is_prefix(other.request.namespace, prefix)
-            )
-            for other in self.live()
-        )
+    def set_prefix(self, request: Request, prefix: TrackNamespace) -> None:
+        """The prefix of a discovery request, from now on."""
+        request.namespace = prefix
+        self._prefixes[request.ours, request.kind].set(request, prefix)
+
+    def overlaps(self, request: Request, prefix: TrackNamespace) -> bool:
+        """Whether another live request of its kind and side has a prefix on the same path."""
+        return self._prefixes[request.ours, request.kind].overlaps(request, prefix)
 
 
 def reserved_name(request: Request) -> str | None:

@@ -146,7 +146,7 @@ class Responses:
                 changes = entry.message.parameters
                 request.parameters = updated(request.parameters, changes)
                 if changes.track_namespace_prefix is not None:
-                    request.namespace = changes.track_namespace_prefix
+                    self._registry.set_prefix(request, changes.track_namespace_prefix)
                 if stream.subscription is not None and changes.location_filter is not None:
                     stream.subscription.refilter(parameters.largest_object)
                 if request.sender is not None:
