@@ -34,6 +34,7 @@ from moqt.wire.messages import (
     TrackStatus,
 )
 from moqt.wire.names import TrackNamespace
+from moqt.wire.properties import PropertyType, encode_properties
 
 from tests.session.pair import TRACK, RawPeer, obj
 
@@ -177,6 +178,19 @@ def test_subgroups_of_all_groups_together_are_bounded() -> None:
             assert rules.received(obj(group, subgroup, subgroup=subgroup, priority=1)) is None
     assert rules.received(obj(0, 9, subgroup=5, priority=2)) is None
     assert rules.received(obj(groups - 1, 9, subgroup=5, priority=2)) is not None
+
+
+def test_a_gap_over_a_group_of_long_ago_is_found() -> None:
+    """R180: which Groups came is known longer than what came of them."""
+    rules = TrackRules()
+    groups = MAX_GROUPS + 10
+    for group in range(groups):
+        assert rules.received(obj(group, 0)) is None
+    gap = encode_properties([(PropertyType.PRIOR_GROUP_ID_GAP, groups - 5)])
+    breach = f"a gap before Group {groups} covers a Group that came"
+    assert breach == rules.received(obj(groups, 0, properties=gap))
+    apart = encode_properties([(PropertyType.PRIOR_GROUP_ID_GAP, 2)])
+    assert rules.received(obj(groups + 2, 0, properties=apart)) is None
 
 
 def test_groups_with_few_parts_are_all_remembered() -> None:

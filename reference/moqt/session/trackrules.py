@@ -51,6 +51,8 @@ class TrackRules:
         self._groups: OrderedDict[int, _Group] = OrderedDict()
         self._parts = 0
         self._absent_groups = Intervals()
+        self._came = Intervals()
+        """Groups of which an Object came."""
         self._end: Location | None = None
         self._largest: Location | None = None
 
@@ -85,6 +87,8 @@ class TrackRules:
         group_id, object_id = item.location
         match item.status:
             case ObjectStatus.NORMAL:
+                if not group.seen:
+                    self._came.add(group_id, group_id)
                 group.seen.add(object_id, object_id)
                 if self._largest is None or item.location > self._largest:
                     self._largest = item.location
@@ -131,10 +135,7 @@ class TrackRules:
             if group.gap is not None and group.gap != gap:
                 return f"Group {group_id} names two gaps before it: {group.gap} and {gap}"
             group.gap = gap
-            covered = range(group_id - gap, group_id)
-            if any(
-                state.seen.largest >= 0 for known, state in self._groups.items() if known in covered
-            ):
+            if self._came.meets(group_id - gap, group_id - 1):
                 return f"a gap before Group {group_id} covers a Group that came"
             self._absent_groups.add(group_id - gap, group_id - 1)
         return None
