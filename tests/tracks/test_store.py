@@ -2,11 +2,13 @@
 
 import pytest
 from moqt.tracks import CacheBudget, Known, MalformedTrack, TrackStore
+from moqt.tracks.store import GROUP_OVERHEAD, TRACK_OVERHEAD
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
 from moqt.wire.properties import encode_properties
 
 LAST = 2**64 - 1
+EMPTY = TRACK_OVERHEAD + GROUP_OVERHEAD
 
 
 class Clock:
@@ -193,7 +195,7 @@ def test_expired_is_unknown() -> None:
 
 def test_least_recently_used_goes_first() -> None:
     """Over the budget the Object that was unused longest is evicted: unknown, not absent."""
-    budget = CacheBudget(3 * (256 + 1000))
+    budget = CacheBudget(2 * EMPTY + 3 * (256 + 1000))
     one, two = TrackStore(budget=budget), TrackStore(budget=budget)
     one.add(make(0, 0, bytes(1000)))
     two.add(make(0, 0, bytes(1000)))
@@ -202,14 +204,14 @@ def test_least_recently_used_goes_first() -> None:
     two.add(make(0, 1, bytes(1000)))
     assert two.known(Location(0, 0)) is Known.UNKNOWN
     assert one.known(Location(0, 0)) is Known.PRESENT
-    assert budget.used == 3 * 1256
+    assert budget.used == 2 * EMPTY + 3 * 1256
     two.clear()
-    assert (2, 2 * 1256) == (len(budget), budget.used)
+    assert (2, EMPTY + TRACK_OVERHEAD + 2 * 1256) == (len(budget), budget.used)
 
 
 def test_pinned_objects_stay() -> None:
     """An Object that a reader holds is not evicted; once released it may go."""
-    budget = CacheBudget(1256)
+    budget = CacheBudget(EMPTY + 1256)
     store = TrackStore(budget=budget)
     store.add(make(0, 0, bytes(1000)))
     entry = store.entry(0)

@@ -37,6 +37,13 @@ ASTRAY = RequestError(
     RequestErrorCode.INTERNAL_ERROR, 0, "the publisher left the range or its order"
 )
 
+SCATTERED = RequestError(
+    RequestErrorCode.INTERNAL_ERROR, 0, "the publisher does not know of too many ranges"
+)
+
+MAX_UNRESOLVED = 256
+"""Ranges of one FETCH that its publisher may say that it does not know."""
+
 
 def _weight(item: Object) -> int:
     """Octets that an Object takes in the cache: many small ones are not little."""
@@ -160,15 +167,16 @@ class GapFetch:
         if self.head is not None and self.answer is None:
             self.head.head_started()
         self._arriving = None
-        self._absent_until(key)
-        self.at = key + 1
         self._received += _weight(item)
         try:
-            self.track.store.add(item)
+            self.track.store.add(item, self.readers)
         except MalformedTrack as error:
             self.abandon(StreamError.MALFORMED_TRACK)
             self.track.contradiction(self.session, error.reason)
             return
+        # After the Object: what lies before one that is kept is kept with it.
+        self._absent_until(key)
+        self.at = key + 1
         self.balance()
 
     def _range(self, kind: RangeKind, start: int, end: int) -> None:
@@ -181,6 +189,18 @@ class GapFetch:
             self._absent_until(start)
             self.unresolved.add(start, end)
         self.at = max(self.at, end + 1)
+        if len(self.unresolved) > MAX_UNRESOLVED:
+            self._stop_here()
+
+    def _stop_here(self) -> None:
+        """Take no more now: who reads on asks again from here."""
+        cancel(self.request)
+        if self.answer is None:
+            self._failed(SCATTERED)
+        else:
+            self.end = self.at - 1
+            self._end()
+            self.gaps.over(self, None)
 
     def _absent_until(self, key: int) -> None:
         """Nothing exists from where we are up to before `key`: a gap says so (MOQT-22 §3.2.2)."""

@@ -117,12 +117,12 @@ class Gaps:
                 source.fail(StreamError.MALFORMED_TRACK)
             return
         store = self.track.store
-        unknown = [
-            location
+        holes = (
+            store.first_unknown(location_of(start), location_of(end))
             for start, end in gap.unresolved
-            if (location := store.first_unknown(location_of(start), location_of(end)))
-        ]
-        if unknown and not self._ask(key_of(unknown[0]), gap.end, gap.tried, readers):
+        )
+        unknown = next((hole for hole in holes if hole is not None), None)
+        if unknown is not None and not self._ask(key_of(unknown), gap.end, gap.tried, readers):
             for source in readers:
                 for start, end in gap.unresolved:
                     source.give_up(location_of(start), location_of(end))

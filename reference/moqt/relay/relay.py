@@ -45,7 +45,7 @@ class Relay:
 
     def __init__(self, config: RelayConfig | None = None) -> None:
         self.config = config or RelayConfig()
-        self.budget = CacheBudget(self.config.cache_budget)
+        self.budget = CacheBudget(self.config.cache_budget, self.config.high_water)
         self.tracks: dict[FullTrackName, RelayTrack] = {}
         self.sessions: dict[Session, SessionLimits] = {}
         self._timers = Timers()
@@ -252,6 +252,7 @@ class Relay:
     def _idle(self, track: RelayTrack) -> None:
         if track.forgettable and self.tracks.get(track.name) is track:
             del self.tracks[track.name]
+            track.store.give_up()
 
     def _limits(self, session: Session) -> SessionLimits:
         limits = self.sessions.get(session)

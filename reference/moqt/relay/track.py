@@ -49,6 +49,8 @@ class RelayTrack:
         self.name = name
         self.context = context
         self.store = TrackStore(budget=context.budget, clock=context.now)
+        self.store.standing = lambda: [source.span for source in self.readers]
+        self.store.on_empty = lambda: context.idle(self)
         self.properties: bytes | None = None
         self.upstreams: dict[Session, Upstream] = {}
         self.waiting: dict[Request, Timer] = {}

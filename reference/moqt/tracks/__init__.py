@@ -3,6 +3,7 @@
 from moqt.tracks.budget import CacheBudget, Entry
 from moqt.tracks.groups import MalformedTrack
 from moqt.tracks.intervals import IntervalSet
-from moqt.tracks.store import Known, TrackStore
+from moqt.tracks.known import Known
+from moqt.tracks.store import TrackStore
 
 __all__ = ["CacheBudget", "Entry", "IntervalSet", "Known", "MalformedTrack", "TrackStore"]

@@ -1,11 +1,13 @@
-"""One Group of a stored Track, and the rules that its Objects keep (MOQT-22 §12.1)."""
+"""The Groups of a stored Track, and the rules that their Objects keep (MOQT-22 §12.1)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from moqt.tracks.budget import Entry
+from moqt.tracks.intervals import LAST_ID, group_start
 from moqt.wire.objects import Object
 from moqt.wire.properties import PropertyType, find_property
 
@@ -93,6 +95,84 @@ class GroupRecord:
                 f"and goes on to {record.final if record.top <= last else record.top}"
             )
         record.final = last
+
+    def run_end(self, number: int) -> int:
+        """The last Object ID up to which every one is held, from one that is."""
+        first = low = bisect_left(self.ids, number)
+        high = len(self.ids) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.ids[middle] - number == middle - first:
+                low = middle
+            else:
+                high = middle - 1
+        return self.ids[low]
+
+
+class Groups:
+    """The records by Group ID; Locations are integers here."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, GroupRecord] = {}
+        self._order: list[int] = []
+
+    def __len__(self) -> int:
+        """How many Groups are remembered."""
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[GroupRecord]:
+        """The records in order."""
+        return (self._records[group] for group in self._order)
+
+    def __getitem__(self, group: int) -> GroupRecord:
+        return self._records[group]
+
+    def get(self, group: int) -> GroupRecord | None:
+        """The record, if the Group is remembered."""
+        return self._records.get(group)
+
+    def make(self, group: int) -> GroupRecord:
+        """A new record."""
+        record = self._records[group] = GroupRecord(group)
+        insort(self._order, group)
+        return record
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._records.clear()
+        self._order.clear()
+
+    def sweep(self) -> None:
+        """Forget those of which nothing is held."""
+        self._order = [group for group in self._order if self._records[group].ids]
+        self._records = {group: self._records[group] for group in self._order}
+
+    def entry(self, key: int) -> Entry | None:
+        """The entry of the Object that is held there."""
+        record = self._records.get(key >> 64)
+        return None if record is None else record.entries.get(key & LAST_ID)
+
+    def next(self, key: int) -> int | None:
+        """The first held Location after `key`."""
+        group, number = key >> 64, key & LAST_ID
+        for index in range(bisect_left(self._order, group), len(self._order)):
+            at = self._order[index]
+            ids = self._records[at].ids
+            position = bisect_right(ids, number) if at == group else 0
+            if position < len(ids):
+                return group_start(at) + ids[position]
+        return None
+
+    def previous(self, key: int) -> int | None:
+        """The last held Location before `key`."""
+        group, number = key >> 64, key & LAST_ID
+        for index in range(bisect_right(self._order, group) - 1, -1, -1):
+            at = self._order[index]
+            ids = self._records[at].ids
+            position = (bisect_left(ids, number) if at == group else len(ids)) - 1
+            if position >= 0:
+                return group_start(at) + ids[position]
+        return None
 
 
 def check_same(held: Object, item: Object) -> None:

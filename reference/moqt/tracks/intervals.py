@@ -7,7 +7,7 @@ of the Group", "these Groups" and "all that follows" are each one interval.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from moqt.wire.names import Location
 
@@ -87,6 +87,17 @@ class IntervalSet:
         """Forget all of them."""
         self._starts.clear()
         self._ends.clear()
+
+    def keep_near(self, spans: Iterable[tuple[int, int]], count: int) -> None:
+        """Forget all but those in the spans, and the first `count` from the start of each."""
+        kept: set[int] = set()
+        for start, end in spans:
+            first = bisect_left(self._ends, start)
+            last = max(bisect_right(self._starts, end), min(first + count, len(self._ends)))
+            kept.update(range(first, last))
+        indices = sorted(kept)
+        self._starts = [self._starts[index] for index in indices]
+        self._ends = [self._ends[index] for index in indices]
 
     def find(self, key: int) -> tuple[int, int] | None:
         """The interval that holds `key`, or None."""

@@ -8,7 +8,8 @@ from typing import TypeAlias
 from moqt.session import FetchFailed, FetchItem, FetchState
 from moqt.tracks.budget import Entry
 from moqt.tracks.intervals import IntervalSet, group_end, group_start, key_of, location_of
-from moqt.tracks.store import Known, TrackStore
+from moqt.tracks.known import Known
+from moqt.tracks.store import TrackStore
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, RangeKind, RangeMarker
 
@@ -53,6 +54,8 @@ class StoreSource:
         self._failed: FetchFailed | None = None
         self._sent: Entry | None = None
         self._arrived: Entry | None = None
+        self._kept: dict[int, Entry] = {}
+        self._kept_to = 0
         # Whether something that does not exist lies between the last item and here.
         self._skipped = False
         self._marker: RangeMarker | None = None
@@ -65,6 +68,11 @@ class StoreSource:
     def position(self) -> Location:
         """The Location that is read next."""
         return location_of(self._at)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The integer Locations that is read next, and up to which Objects are kept for us."""
+        return self._at, max(self._at, self._kept_to if self._kept else 0)
 
     def next_item(self) -> FetchItem:
         """The next Object or marker; WAIT until `wake`; END; or why reading failed."""
@@ -121,12 +129,25 @@ class StoreSource:
         if self._arrived is not None:
             self._store.unpin(self._arrived)
             self._arrived = None
+        while self._kept:
+            self._store.unkeep(self._kept.popitem()[1])
 
     def arrived(self, entry: Entry) -> None:
         """The Object that is waited for; kept until it is handed out, whatever the budget."""
         self._arrived = entry
         self._store.pin(entry)
         self.changed()
+
+    def comes(self, entry: Entry) -> None:
+        """An Object that was asked for on our behalf: it stays until we have come to it.
+
+        Else a cache that is smaller than what comes at once would have it fetched again.
+        """
+        key = key_of(entry.object.location)
+        ahead = self._at <= key <= self._limit and not self._done
+        if ahead and key not in self._kept and self._store.keep(entry):
+            self._kept[key] = entry
+            self._kept_to = max(self._kept_to, key)
 
     def changed(self) -> None:
         """Go on reading."""
@@ -137,9 +158,14 @@ class StoreSource:
     def _step(self) -> FetchItem | None:
         """Look at the run that starts here: an item, or None after passing over it."""
         entry = self._take_arrived() or self._store.entry(self._at)
+        kept = self._kept.pop(self._at, None)
         if entry is not None:
             self._advance(self._at)
-            return self._hand_out(entry)
+            item = self._hand_out(entry)
+        if kept is not None:
+            self._store.unkeep(kept)
+        if entry is not None:
+            return item
         known, run_end = self._store.run_from(self._at)
         run_end = min(run_end, self._limit)
         if known is Known.ABSENT:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
-from enum import Enum
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 
-from moqt.tracks.budget import CacheBudget, Entry
-from moqt.tracks.groups import GroupRecord, MalformedTrack, check_same
+from moqt.tracks.budget import CacheBudget, Entry, Notes
+from moqt.tracks.groups import GroupRecord, Groups, MalformedTrack, check_same
 from moqt.tracks.intervals import (
     LAST_ID,
     LAST_KEY,
@@ -19,6 +16,7 @@ from moqt.tracks.intervals import (
     key_of,
     location_of,
 )
+from moqt.tracks.known import Known, Reader
 from moqt.wire.errors import RemoteProtocolError
 from moqt.wire.names import Location
 from moqt.wire.objects import Object, ObjectStatus
@@ -27,26 +25,16 @@ from moqt.wire.properties import PropertyType, find_property, object_defect
 MAX_EMPTY_GROUPS = 4096
 """Groups of a cached Track that are remembered although nothing of them is held."""
 
+TRACK_OVERHEAD = 4096
+GROUP_OVERHEAD = 1024
+INTERVAL_OVERHEAD = 128
+"""Octets that a Track, a Group and a range that does not exist cost in a cache."""
 
-class Known(Enum):
-    """What is known of a Location (MOQT-22 §7.4, §11.1.1)."""
+MAX_RUNS = 1024
+"""Steps of one look for what is unknown: asking a publisher costs less than more of them."""
 
-    PRESENT = "present"
-    ARRIVING = "arriving"
-    ABSENT = "absent"
-    UNKNOWN = "unknown"
-
-
-class Reader(Protocol):
-    """Someone who waits for news of the Location `waits_at`."""
-
-    waits_at: int | None
-
-    def arrived(self, entry: Entry) -> None:
-        """The Object came in."""
-
-    def changed(self) -> None:
-        """What is known of the Location changed otherwise."""
+NEAR = 256
+"""Ranges ahead of a reader that it may still need."""
 
 
 class TrackStore:
@@ -55,7 +43,9 @@ class TrackStore:
     Without a budget nothing is evicted and nothing expires: that is an original publisher's
     store, and with `complete` whatever it does not hold does not exist. With one, it is a cache:
     `clock` gives the time in seconds, and Objects expire `max_cache_duration` milliseconds after
-    they began to arrive (MOQT-22 §10.3); an expired Object is unknown.
+    they began to arrive (MOQT-22 §10.3); an expired Object is unknown. `standing` tells of
+    each reader where it is and up to where all is kept for it; `on_empty` is called when the
+    budget took all.
     """
 
     def __init__(
@@ -70,15 +60,17 @@ class TrackStore:
         self.top: Location | None = None
         self.end: Location | None = None
         self.readers: set[Reader] = set()
+        self.standing: Callable[[], Iterable[tuple[int, int]]] = tuple
+        self.on_empty: Callable[[], None] = _nothing
         self._budget = budget
         self._clock = clock
         self._complete = complete
-        self._groups: dict[int, GroupRecord] = {}
-        self._order: list[int] = []
+        self._groups = Groups()
         self._absent = IntervalSet()
         self._forbidden = IntervalSet(None if budget is None else MAX_INTERVALS)
         self._sweep_at = MAX_EMPTY_GROUPS
         self._arriving: dict[int, float] = {}
+        self._notes = Notes(self)
 
     # Learning
 
@@ -97,8 +89,8 @@ class TrackStore:
         if self.largest is None or location > self.largest:
             self.largest = location
 
-    def add(self, item: Object) -> bool:
-        """Keep an Object, or what its status says.
+    def add(self, item: Object, readers: Iterable[Reader] = ()) -> bool:
+        """Keep an Object, or what its status says; `readers` come to it soon.
 
         False: the Object is known not to exist, and is neither kept nor to be forwarded. Raises
         MalformedTrack; the Object is not kept then (MOQT-22 §12.1).
@@ -106,10 +98,12 @@ class TrackStore:
         key = key_of(item.location)
         began = self._arriving.pop(key, None)
         try:
-            return self._add(key, item, self._clock() if began is None else began)
+            return self._add(key, item, self._clock() if began is None else began, readers)
         except MalformedTrack:
             self._changed(key, key)
             raise
+        finally:
+            self._account()
 
     def end_subgroup(
         self, group: int, subgroup: int, last: int, *, end_of_group: bool = False
@@ -122,6 +116,7 @@ class TrackStore:
         record.end_subgroup(subgroup, last)
         if end_of_group:
             self._end_group(record, last + 1)
+        self._account()
 
     def end_track(self, location: Location) -> None:
         """No Object exists at or after `location`. Raises MalformedTrack."""
@@ -143,6 +138,7 @@ class TrackStore:
                 self._absent.add(at, min(run_end, last))
             at = run_end + 1
         self._changed(key_of(start), last)
+        self._account()
 
     # Asking
 
@@ -153,15 +149,18 @@ class TrackStore:
 
     def entry(self, key: int) -> Entry | None:
         """The entry at an integer Location; using it keeps it longer."""
-        record = self._groups.get(key >> 64)
-        entry = None if record is None else record.entries.get(key & LAST_ID)
+        entry = self._groups.entry(key)
         if entry is None or self._budget is None:
             return entry
-        if self._expired(entry):
-            self.evict(entry)
+        if self._drop_expired(entry):
             return None
         self._budget.touched(entry)
         return entry
+
+    def _present(self, key: int | None) -> bool:
+        """Whether an Object is held there; looking does not keep it longer."""
+        entry = None if key is None else self._groups.entry(key)
+        return entry is not None and not self._drop_expired(entry)
 
     def known(self, location: Location) -> Known:
         """What is known of a Location."""
@@ -171,15 +170,16 @@ class TrackStore:
         """The state at `key`, and the last integer Location up to which it is surely the same."""
         if key in self._arriving:
             return Known.ARRIVING, key
-        if self.entry(key) is not None:
-            return Known.PRESENT, key
+        if self._present(key):
+            group, number = key >> 64, key & LAST_ID
+            return Known.PRESENT, group_start(group) + self._groups[group].run_end(number)
         absent = self._absent.find(key)
         if absent is not None:
             return Known.ABSENT, absent[1]
         bounds = [LAST_KEY + 1, *(at for at in self._arriving if at > key)]
-        held = self._next(key)
-        while held is not None and self._drop_expired(held):
-            held = self._next(key)
+        held = self._groups.next(key)
+        while held is not None and not self._present(held):
+            held = self._groups.next(key)
         bounds += [at for at in (self._absent.next_start(key), held) if at is not None]
         return (Known.ABSENT if self._complete else Known.UNKNOWN), min(bounds) - 1
 
@@ -187,37 +187,38 @@ class TrackStore:
         """The state at `key`, and the first integer Location from which it is the same."""
         if key in self._arriving:
             return Known.ARRIVING, key
-        if self.entry(key) is not None:
+        if self._present(key):
             return Known.PRESENT, key
         absent = self._absent.find(key)
         if absent is not None:
             return Known.ABSENT, absent[0]
         bounds = [-1, *(at for at in self._arriving if at < key)]
-        held = self._previous(key)
-        while held is not None and self._drop_expired(held):
-            held = self._previous(key)
+        held = self._groups.previous(key)
+        while held is not None and not self._present(held):
+            held = self._groups.previous(key)
         bounds += [at for at in (self._absent.previous_end(key), held) if at is not None]
         return (Known.ABSENT if self._complete else Known.UNKNOWN), max(bounds) + 1
 
     def first_unknown(self, start: Location, end: Location) -> Location | None:
-        """The first Location from `start` to `end` whose state is unknown."""
+        """The first Location from `start` to `end` whose state is not surely known."""
         at, last = key_of(start), key_of(end)
-        while at <= last:
+        for _ in range(MAX_RUNS):
             known, run_end = self.run_from(at)
             if known is Known.UNKNOWN:
                 return location_of(at)
+            if run_end >= last:
+                return None
             at = run_end + 1
-        return None
+        return location_of(at)
 
     def last_object(self, end: Location) -> Location | None:
         """The last Location up to `end` where an Object is held."""
-        at = self._previous(key_of(end) + 1)
+        at = self._groups.previous(key_of(end) + 1)
         return None if at is None else location_of(at)
 
     def __iter__(self) -> Iterator[Object]:
         """All Objects held, in order."""
-        for group in self._order:
-            record = self._groups[group]
+        for record in self._groups:
             yield from (record.entries[number].object for number in record.ids)
 
     # The budget's side
@@ -225,36 +226,62 @@ class TrackStore:
     def evict(self, entry: Entry) -> None:
         """Forget an Object; its Location is unknown from now on."""
         location = entry.object.location
-        self._groups[location.group].remove(location.object)
+        record = self._groups[location.group]
+        record.remove(location.object)
         if self._budget is not None:
             self._budget.removed(entry)
+            if not record.ids:
+                self._budget.loosen(self._notes)
+
+    def trim(self) -> None:
+        """Forget what was said besides Objects, as far as no reader needs it."""
+        self._groups.sweep()
+        self._forbidden.clear()
+        self._absent.keep_near(self.standing(), NEAR)
+        self._account()
+        if not self._groups and not self._absent:
+            self.on_empty()
+
+    def give_up(self) -> None:
+        """The store is not used any more."""
+        if self._budget is not None:
+            self._budget.resize(self._notes, 0)
 
     def clear(self) -> None:
         """Forget all Objects, and all that they or a publisher said."""
-        for record in self._groups.values():
+        for record in self._groups:
             for entry in tuple(record.entries.values()):
                 self.evict(entry)
         self._groups.clear()
-        self._order.clear()
         self._absent.clear()
         self._forbidden.clear()
         self._arriving.clear()
         self.top = self.end = None
         self._changed(0, LAST_KEY)
+        self._account()
 
     def pin(self, entry: Entry) -> None:
         """A reader holds the entry."""
-        entry.pins += 1
+        if self._budget is not None:
+            self._budget.pin(entry)
 
     def unpin(self, entry: Entry) -> None:
         """A reader is done with the entry."""
-        entry.pins -= 1
         if self._budget is not None:
-            self._budget.released(entry)
+            self._budget.unpin(entry)
+
+    def keep(self, entry: Entry) -> bool:
+        """Hold the entry for a reader that comes to it soon, if there is room."""
+        return self._budget is not None and self._budget.keep(entry)
+
+    def unkeep(self, entry: Entry) -> None:
+        """The reader came to it, or is gone."""
+        if self._budget is not None:
+            self._budget.unkeep(entry)
 
     # Inside
 
-    def _add(self, key: int, item: Object, began: float) -> bool:
+    def _add(self, key: int, item: Object, began: float, readers: Iterable[Reader]) -> bool:
         group, number = item.location
         record = self._group(group)
         if item.status is not ObjectStatus.NORMAL:
@@ -275,6 +302,8 @@ class TrackStore:
             self.top = item.location
         for reader in [reader for reader in self.readers if reader.waits_at == key]:
             reader.arrived(entry)
+        for reader in readers:
+            reader.comes(entry)
         if self._budget is not None:
             self._budget.added(entry)
         return True
@@ -318,7 +347,7 @@ class TrackStore:
             self._announce_gap(here - object_gap, here - 1)
 
     def _announce_gap(self, start: int, end: int) -> None:
-        held = self._next(start - 1)
+        held = self._groups.next(start - 1)
         if held is not None and held <= end:
             raise MalformedTrack(f"a gap over the Object at {location_of(held)}")
         self._forbid(start, end)
@@ -340,20 +369,22 @@ class TrackStore:
         record = self._groups.get(group)
         if record is None:
             if self._budget is not None and len(self._groups) >= self._sweep_at:
-                self._sweep()
-            record = self._groups[group] = GroupRecord(group)
-            insort(self._order, group)
+                self._groups.sweep()
+                self._sweep_at = max(MAX_EMPTY_GROUPS, 2 * len(self._groups))
+            record = self._groups.make(group)
         return record
 
-    def _sweep(self) -> None:
-        """Forget Groups of which nothing is held, but not what they said does not exist."""
-        self._order = [group for group in self._order if self._groups[group].entries]
-        self._groups = {group: self._groups[group] for group in self._order}
-        self._sweep_at = max(MAX_EMPTY_GROUPS, 2 * len(self._groups))
+    def _account(self) -> None:
+        """Charge what the store takes besides its Objects."""
+        if self._budget is not None:
+            intervals = len(self._absent) + len(self._forbidden)
+            size = GROUP_OVERHEAD * len(self._groups) + INTERVAL_OVERHEAD * intervals
+            size += TRACK_OVERHEAD
+            if size != self._notes.size:
+                self._budget.resize(self._notes, size)
 
-    def _drop_expired(self, key: int) -> bool:
-        """Forget the held Object at `key` if it is expired."""
-        entry = self._groups[key >> 64].entries[key & LAST_ID]
+    def _drop_expired(self, entry: Entry) -> bool:
+        """Forget the Object if it is expired."""
         expired = self._budget is not None and self._expired(entry)
         if expired:
             self.evict(entry)
@@ -363,24 +394,6 @@ class TrackStore:
         duration = self.max_cache_duration
         return duration is not None and (self._clock() - entry.began) * 1000 > duration
 
-    def _next(self, key: int) -> int | None:
-        """The first held integer Location after `key`."""
-        group, number = divmod(key, 1 << 64)
-        index = bisect_left(self._order, group)
-        for at in self._order[index:]:
-            ids = self._groups[at].ids
-            position = bisect_right(ids, number) if at == group else 0
-            if position < len(ids):
-                return group_start(at) + ids[position]
-        return None
 
-    def _previous(self, key: int) -> int | None:
-        """The last held integer Location before `key`."""
-        group, number = divmod(key, 1 << 64)
-        index = bisect_right(self._order, group)
-        for at in reversed(self._order[:index]):
-            ids = self._groups[at].ids
-            position = (bisect_left(ids, number) if at == group else len(ids)) - 1
-            if position >= 0:
-                return group_start(at) + ids[position]
-        return None
+def _nothing() -> None:
+    """The default `on_empty`."""
