@@ -36,7 +36,7 @@ from moqt.wire.messages import (
 from moqt.wire.names import TrackNamespace
 from moqt.wire.properties import PropertyType, encode_properties
 
-from tests.session.pair import TRACK, RawPeer, obj
+from tests.session.pair import TRACK, ListSource, Pair, RawPeer, obj, subscribed
 
 
 def frame(message: Message) -> bytes:
@@ -358,3 +358,25 @@ def test_the_wait_for_an_alias_is_no_late_header() -> None:
     peer.send(0, "04 0002 07 00")
     peer.wait(3.1)
     assert SessionError.DATA_STREAM_TIMEOUT == peer.code
+
+
+@pytest.mark.parametrize("room", [1, 3, 5])
+def test_our_own_headers_come_whole(room: int) -> None:
+    """However little room there is: behind more urgent streams their end might come too late."""
+    pair = Pair()
+    _, theirs = subscribed(pair)
+    assert theirs.sender is not None
+    pair.taps[1].window = room
+    theirs.sender.offer(obj(300, 0, bytes(50), subgroup=300))
+    pair.run()
+    pair.client.fetch(TRACK)
+    pair.run()
+    pair.taps[1].window = 1
+    pair.server.open_fetch(pair.request(), ListSource([]))
+    pair.run()
+    subgroup, fetch = pair.taps[1].data_streams()
+    assert b"\x05\x02" == pair.taps[1].on_stream(fetch)
+    # Type, alias 0, Group 300, Subgroup 300.
+    assert bytes.fromhex("00 812c 812c") == pair.taps[1].on_stream(subgroup)[1:6]
+    pair.wait(60.0)
+    assert not pair.client.closed

@@ -171,6 +171,7 @@ class FetchSender(Outlet):
     def write(self, room: int) -> int:
         """Write what waits, then pull and write items, up to `room` octets.
 
+        The header goes in one piece all the same: the peer may close for one that does not come.
         The first Object waits for its turn, which it has by its own priority.
         """
         stream_id = self.stream_id
@@ -183,7 +184,7 @@ class FetchSender(Outlet):
                 if not self._pull() or first:
                     break
             piece, item = self._pieces[0]
-            left = room - written
+            left = room - written if self.started else max(room, len(piece))
             self.started = True
             if item is not None and self.core.trace is not None:
                 self._note(stream_id, item)

@@ -30,6 +30,7 @@ class SubgroupOutlet(Outlet):
         "_acknowledgement",
         "_encoder",
         "_expiry",
+        "_header_size",
         "_pieces",
         "_sender",
         "_unfinished",
@@ -76,7 +77,9 @@ class SubgroupOutlet(Outlet):
         self._pieces: deque[_Piece] = deque()
         self._expiry: Timer | None = None
         self._acknowledgement: Timer | None = None
-        self._queue(encode_subgroup_header(header) + self._encode(first), first)
+        head = encode_subgroup_header(header)
+        self._header_size = len(head)
+        self._queue(head + self._encode(first), first)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -141,7 +144,11 @@ class SubgroupOutlet(Outlet):
         return self.stream_id is not None
 
     def write(self, room: int) -> int:
-        """Write what waits, in order, up to `room` octets."""
+        """Write what waits, in order, up to `room` octets.
+
+        The stream's header goes in one piece all the same: its end might have to wait for long
+        behind more urgent streams, and the peer may close for a header that does not come.
+        """
         stream_id = self.stream_id
         assert stream_id is not None
         transport = self.core.transport
@@ -158,6 +165,7 @@ class SubgroupOutlet(Outlet):
             if not self.started:
                 self.started = True
                 self._sender.streams_opened += 1
+                left = max(left, self._header_size)
             if item is not None and self.core.trace is not None:
                 self._sender.note_sent(stream_id, item)
             if len(piece) > left:
