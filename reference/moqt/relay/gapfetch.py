@@ -55,8 +55,8 @@ class GapFetch:
 
     Covers `start` to `end` as integer Locations; everything before `at` is settled. `readers`
     wait for it, with the octets that each had read. It is held back while even the fastest
-    reader is `high_water` octets behind. `head` is the downstream FETCH that learns its own end
-    from this one's FETCH_OK.
+    reader is `high_water` octets behind. `heads` are the downstream FETCHes that learn their own
+    end from this one's FETCH_OK.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class GapFetch:
         self.error: RequestError | None = None
         self.readers: dict[StoreSource, int] = {}
         self.session = request.session
-        self.head = head
+        self.heads = [] if head is None else [head]
         self.unresolved = IntervalSet()
         self._received = 0
         self._held = False
@@ -102,9 +102,17 @@ class GapFetch:
         """One reader less; without any the FETCH is cancelled."""
         if self.readers.pop(source, None) is None:
             return
-        if self.readers:
-            self.balance()
-        else:
+        self.balance()
+        self._abandon_unwanted()
+
+    def leave_head(self, head: DownstreamFetch) -> None:
+        """One head less."""
+        if head in self.heads:
+            self.heads.remove(head)
+            self._abandon_unwanted()
+
+    def _abandon_unwanted(self) -> None:
+        if not self.readers and not self.heads:
             self.abandon(StreamError.CANCELLED)
 
     def was_read(self, source: StoreSource, item: Object) -> None:
@@ -164,8 +172,9 @@ class GapFetch:
             cancel(self.request)
             self._failed(ASTRAY)
             return
-        if self.head is not None and self.answer is None:
-            self.head.head_started()
+        if self.answer is None:
+            for head in tuple(self.heads):
+                head.head_started()
         self._arriving = None
         self._received += _weight(item)
         try:
@@ -213,7 +222,7 @@ class GapFetch:
         if answer.track_properties or self.track.properties is None:
             self.track.learn_properties(answer.track_properties)
         self.gaps.know_end(self.session, answer.end)
-        if self.head is not None:
+        if self.heads:
             self.end = min(self.end, key_of(answer.end))
         self.gaps.answered(self)
         self._complete()

@@ -95,8 +95,8 @@ class Gaps:
 
     def answered(self, gap: GapFetch) -> None:
         """FETCH_OK came: a reader's own FETCH_OK may depend on it."""
-        if gap.head is not None:
-            gap.head.head_answered(gap)
+        for head in tuple(gap.heads):
+            head.head_answered(gap)
         for source in tuple(gap.readers):
             reader = self.track.readers.get(source)
             if reader is not None:
@@ -104,10 +104,13 @@ class Gaps:
 
     def over(self, gap: GapFetch, error: RequestError | None) -> None:
         """Ask the next publisher for what is still unknown, or tell the readers that none can."""
-        if gap.head is not None and gap.answer is None and error is not None:
-            if gap.head.source is not None:
-                gap.readers.pop(gap.head.source, None)
-            gap.head.head_failed(gap, error)
+        heads, gap.heads = gap.heads, []
+        if gap.answer is None and error is not None:
+            for head in heads:
+                if head.source is not None:
+                    gap.readers.pop(head.source, None)
+            for head in heads:
+                head.head_failed(gap, error)
         readers = tuple(gap.readers)
         gap.readers.clear()
         if not readers:
@@ -146,6 +149,20 @@ class Gaps:
             gap.join(source)
         return True
 
+    def open_head(
+        self, start: int, end: int, tried: frozenset[Session], head: DownstreamFetch
+    ) -> GapFetch | None:
+        """FETCH on behalf of `head`, or let it wait for the same FETCH of another.
+
+        So relays that ask each other in a circle wait for themselves, until the time is over.
+        """
+        for gap in self._open:
+            same = gap.covers(start) and gap.end == end and gap.session not in tried
+            if same and gap.heads and gap.answer is None:
+                gap.heads.append(head)
+                return gap
+        return self.open(start, end, tried, head)
+
     def open(
         self,
         start: int,
@@ -155,7 +172,8 @@ class Gaps:
     ) -> GapFetch | None:
         """FETCH `start` to `end` at the first publisher that takes it, None if there is none."""
         track = self.track
-        for session in self.publishers(tried):
+        asking = None if head is None else head.request.session
+        for session in self.publishers(tried, asking):
             parameters = Parameters(
                 authorization_tokens=track.context.tokens(session),
                 location_filter=range_filter(start, end),
@@ -168,12 +186,17 @@ class Gaps:
                 return gap
         return None
 
-    def publishers(self, tried: frozenset[Session]) -> list[Session]:
-        """Publishers that were not tried; those that we are subscribed at come first."""
+    def publishers(self, tried: frozenset[Session], asking: Session | None = None) -> list[Session]:
+        """Publishers that were not tried; those that we are subscribed at come first.
+
+        A relay above us that is `asking` is not asked back.
+        """
         found = dict.fromkeys(
-            session for session, one in self.track.upstreams.items() if one.established
+            session
+            for session, one in self.track.upstreams.items()
+            if one.established and session is not asking
         )
-        found |= dict.fromkeys(self.track.publishers())
+        found |= dict.fromkeys(self.track.publishers(asking))
         return [session for session in found if session not in tried]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moqt.relay.gapfetch import GapFetch
-from moqt.relay.status import StatusRequest
+from moqt.relay.status import StatusWaiter, await_status
 from moqt.session import FetchSender, Request, Session
 from moqt.session.events import (
     Event,
@@ -19,7 +19,7 @@ from moqt.tracks.answering import accept_update, alive, answerable, refuse
 from moqt.tracks.intervals import LAST_ID, LAST_KEY, key_of, location_of
 from moqt.tracks.serving import DESCENDING, fetch_source
 from moqt.tracks.source import StoreSource
-from moqt.wire.errors import RequestErrorCode, RequestRefused, StreamError
+from moqt.wire.errors import RequestErrorCode, RequestRefused
 from moqt.wire.filters import LocationFilterType, fetch_range, resolve
 from moqt.wire.messages import FetchOk, RequestError, RequestOk
 from moqt.wire.names import Location
@@ -110,7 +110,7 @@ class DownstreamFetch(Reader):
         self._over = False
         self._start = self._end = Location(0, 0)
         self._head: GapFetch | None = None
-        self._status: StatusRequest | None = None
+        self._status: StatusWaiter | None = None
         track.fetches[self] = None
 
     @property
@@ -162,7 +162,7 @@ class DownstreamFetch(Reader):
     def _ask_head(self, first: int, tried: frozenset[Session] = frozenset()) -> bool:
         if self.may_wait:
             last = key_of(_one_further(self._end))
-            self._head = self.track.gaps.open(first, last, tried, head=self)
+            self._head = self.track.gaps.open_head(first, last, tried, self)
         return self._head is not None
 
     def head_started(self) -> None:
@@ -194,7 +194,7 @@ class DownstreamFetch(Reader):
         cached = self.track.store.last_object(location_of(gap.start))
         if error.code == RequestErrorCode.INVALID_RANGE and cached and cached >= self._start:
             self._open(self._start, cached)
-        elif not self._ask_head(gap.start, gap.tried):
+        elif not self._ask_head(max(gap.start, key_of(self._start)), gap.tried):
             self._refuse(error.code, error.reason, error.retry_interval)
 
     def _open_cached(self) -> None:
@@ -208,8 +208,9 @@ class DownstreamFetch(Reader):
         """A relative start needs Largest: ask for it."""
         if not self.may_wait:
             raise RequestRefused("no publisher told Largest yet", RequestErrorCode.TIMEOUT, 1)
-        self._status = StatusRequest(self.track, self._status_answered, self._status_failed)
-        self._status.ask()
+        self._status = await_status(
+            self.track, self.request.session, self._status_answered, self._status_failed
+        )
 
     def _status_answered(self, session: Session, answer: RequestOk) -> None:
         largest = answer.parameters.largest_object
@@ -248,7 +249,7 @@ class DownstreamFetch(Reader):
 
     def answered(self, gap: GapFetch) -> None:
         """A hole reaches to our end: its FETCH_OK tells ours."""
-        if gap.answer is None or gap.end < key_of(self._end) or gap.head is self:
+        if gap.answer is None or gap.end < key_of(self._end) or self in gap.heads:
             return
         if gap.answer.end <= self._end:
             self._answer(max(self._start, gap.answer.end))
@@ -325,6 +326,7 @@ class DownstreamFetch(Reader):
         self._over = True
         self.track.fetches.pop(self, None)
         super().closed()
+        self._leave_head()
 
     def _close(self) -> None:
         self._over = True
@@ -344,8 +346,8 @@ class DownstreamFetch(Reader):
 
     def _leave_head(self) -> None:
         head, self._head = self._head, None
-        if head is not None and not head.readers:
-            head.abandon(StreamError.CANCELLED)
+        if head is not None:
+            head.leave_head(self)
 
 
 def _one_further(end: Location) -> Location:

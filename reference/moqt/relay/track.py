@@ -58,7 +58,7 @@ class RelayTrack:
         self.subscribers = Subscribers(self)
         self.readers: dict[StoreSource, Reader] = {}
         self.fetches: dict[DownstreamFetch, None] = {}
-        self.statuses: set[StatusRequest] = set()
+        self.status: StatusRequest | None = None
         self._forwarded = IntervalSet(MAX_INTERVALS)
         self._last_forwarded: dict[tuple[int, int], Location] = {}
         self._new_group: int | None = None
@@ -268,7 +268,7 @@ class RelayTrack:
     @property
     def forgettable(self) -> bool:
         """Whether nothing is known here that anybody may still want."""
-        busy = self.upstreams or self.wanted() or self.fetches or self.readers or self.statuses
+        busy = self.upstreams or self.wanted() or self.fetches or self.readers or self.status
         return not busy and next(iter(self.store), None) is None
 
     def leave(self, session: Session) -> None:
@@ -291,8 +291,8 @@ class RelayTrack:
         for source, reader in list(self.readers.items()):
             if reader.sender is not None and reader.sender.request.session is session:
                 source.close()
-        for status in [one for one in self.statuses if one.session is session]:
-            status.session_closed()
+        if self.status is not None and self.status.session is session:
+            self.status.session_closed()
         if session in self.upstreams:
             self.upstreams[session].session_closed()
         self.release()
