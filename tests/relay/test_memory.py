@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 from moqt.drivers.memory.link import Link
+from moqt.origin import LocalTrack
 from moqt.relay import RelayConfig
 from moqt.session import Session
 from moqt.session.events import Event, ObjectReceived
@@ -94,6 +95,64 @@ def test_subscription_is_held_back_while_everyone_lags() -> None:
     world.net.heal("peer", "relay")
     world.settle(5.0)
     assert peer.octets == 40 * 10 * 10_000
+
+
+def held_back(world: World, peer: Peer) -> LocalTrack:
+    """A Track whose publisher is held back by `peer`, its only subscriber, who reads nothing."""
+    track = world.origin().add_track(TRACK)
+    world.subscribe(peer)
+    world.net.partition("peer", "relay")
+    for number in range(40):
+        track.publish(make(number, 0, bytes(10_000)))
+        world.settle(0.02)
+    (upstream,) = world.relay.tracks[TRACK].upstreams.values()
+    assert upstream.held
+    return track
+
+
+def test_holding_back_needs_no_timer() -> None:
+    """The relay is told when a backlog falls; it does not look again and again."""
+    world = World(RelayConfig(high_water=100_000, low_water=50_000))
+    world.net.set_link("peer", "relay", NARROW)
+    peer = world.peer("peer")
+    held_back(world, peer)
+    assert world.relay.next_timer() is None
+    world.net.heal("peer", "relay")
+    world.settle(5.0)
+    (upstream,) = world.relay.tracks[TRACK].upstreams.values()
+    assert not upstream.held
+    assert 40 == len(peer.of(ObjectReceived))
+
+
+def test_one_more_subscriber_lets_a_held_publisher_go_on() -> None:
+    """It lags behind nothing yet, and the first one must not keep it from the Track."""
+    world = World(RelayConfig(high_water=100_000, low_water=50_000))
+    world.net.set_link("peer", "relay", NARROW)
+    track = held_back(world, world.peer("peer"))
+    other = world.peer("other")
+    request = world.subscribe(other)
+    track.publish(make(40, 0))
+    world.settle()
+    assert (40, 0) in other.objects(request)
+
+
+def test_a_held_publisher_goes_on_without_the_subscriber_that_held_it() -> None:
+    """A PUBLISH that lost its last subscriber is held back by nobody."""
+    world = World(RelayConfig(high_water=100_000, low_water=50_000))
+    world.net.set_link("peer", "relay", NARROW)
+    publisher = world.peer("publisher").session.publish(TRACK)
+    world.settle()
+    peer = world.peer("peer")
+    request = world.subscribe(peer)
+    peer.session.pause_request(request)
+    for number in range(60):
+        publisher.offer(make(number, 0, bytes(10_000)))
+        world.settle(0.02)
+    (upstream,) = world.relay.tracks[TRACK].upstreams.values()
+    assert upstream.held
+    peer.session.cancel(request)
+    world.settle()
+    assert not upstream.held
 
 
 def test_subscriber_beyond_its_budget_is_cut() -> None:

@@ -15,6 +15,7 @@ from moqt.session.events import (
     SubscriptionCut,
     UpdateReceived,
 )
+from moqt.session.timers import Timer
 from moqt.tracks.answering import accept_update, answerable
 from moqt.tracks.serving import fill_source, publish_parameters, sent_properties
 from moqt.wire.errors import LocalProtocolError, PublishDoneCode
@@ -24,10 +25,6 @@ from moqt.wire.objects import Object
 
 if TYPE_CHECKING:
     from moqt.relay.track import RelayTrack
-
-POLL = 0.01
-"""Seconds between looks at the backlogs while the publishers are held back."""
-
 
 DRAINING = (PublishDoneCode.TRACK_ENDED, PublishDoneCode.GOING_AWAY, PublishDoneCode.EXPIRED)
 """PUBLISH_DONE codes under which running fills go on."""
@@ -71,7 +68,8 @@ class Subscribers:
     def __init__(self, track: RelayTrack) -> None:
         self._track = track
         self.senders: dict[Request, SubscriptionSender] = {}
-        self._polling = False
+        self._held = False
+        self._easing: Timer | None = None
 
     def pending(self, request: Request) -> Subscription:
         """The context of a SUBSCRIBE that waits for a publisher."""
@@ -129,6 +127,7 @@ class Subscribers:
         self._track.stop_waiting(request)
         self.senders.pop(request, None)
         subscription.close_fills()
+        self._less()
         self._track.release()
 
     # Objects
@@ -147,9 +146,8 @@ class Subscribers:
             if budget is not None and sender.backlog > budget:
                 sender.finish(PublishDoneCode.TOO_FAR_BEHIND, "the backlog is too large")
                 self.left(sender.request.context)
-        if behind and not self._polling:
+        if behind and self.senders:
             self._hold(held=True)
-            self._poll()
 
     def end_subgroup(self, group: int, subgroup: int) -> None:
         """FIN after what is queued (R164)."""
@@ -164,6 +162,7 @@ class Subscribers:
     def finish(self, code: int, reason: str) -> None:
         """PUBLISH_DONE to everyone; with MALFORMED_TRACK fetch streams are reset too (R181)."""
         senders, self.senders = self.senders, {}
+        self._less()
         for sender in senders.values():
             sender.finish(code, reason)
             if code not in DRAINING:
@@ -179,6 +178,8 @@ class Subscribers:
         if not isinstance(subscription, Subscription):
             subscription = request.context = Subscription(self, request)
         self.senders[request] = sender
+        sender.on_less = self._less
+        self._less()
         return subscription
 
     def _fill(
@@ -204,16 +205,26 @@ class Subscribers:
             fill.send(self.senders[request].open_fill(message_id, source))
 
     def _hold(self, *, held: bool) -> None:
+        self._held = held
         for upstream in self._track.upstreams.values():
             upstream.hold(held)
 
-    def _poll(self) -> None:
-        """Let the publishers go on once one subscriber has caught up, or none is left."""
+    @property
+    def _caught_up(self) -> bool:
+        """Whether one subscription has little backlog, or none is left."""
         low_water = self._track.context.config.low_water
-        senders = self.senders.values()
-        self._polling = bool(senders) and all(one.backlog > low_water for one in senders)
-        if self._polling:
+        return not self.senders or any(one.backlog <= low_water for one in self.senders.values())
+
+    def _less(self) -> None:
+        """A backlog fell: let the publishers go on if it fell far enough.
+
+        Not at once: a session is writing, and another one's flow must not change under it.
+        """
+        waits = self._easing is not None and self._easing.live
+        if self._held and not waits and self._caught_up:
             context = self._track.context
-            context.timers.at(context.now() + POLL, self._poll)
-        else:
+            self._easing = context.timers.at(context.now(), self._ease)
+
+    def _ease(self) -> None:
+        if self._held and self._caught_up:
             self._hold(held=False)

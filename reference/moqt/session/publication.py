@@ -63,6 +63,7 @@ class SubscriptionSender:
         self.track_properties = track_properties
         self.largest = largest
         self.backlog = 0
+        self.on_less: Callable[[], None] = lambda: None
         self.streams_opened = 0
         self.lane = Lane(DEFAULT_PRIORITY)
         self._default_priority = default_priority
@@ -124,10 +125,7 @@ class SubscriptionSender:
         self._order = parameters.group_order or integer_property(
             self.track_properties, PropertyType.DEFAULT_PUBLISHER_GROUP_ORDER, ASCENDING
         )
-        self._times = (
-            parameters.object_delivery_timeout,
-            parameters.subgroup_delivery_timeout,
-        )
+        self._times = parameters.object_delivery_timeout, parameters.subgroup_delivery_timeout
         if refilter:
             self._start, self._end = resolve(parameters.location_filter, largest, bounded=False)
         if largest is not None:
@@ -327,6 +325,7 @@ class SubscriptionSender:
         """Octets went to the transport."""
         self.backlog -= written
         self._watch.shrunk(self.backlog)
+        self.on_less()
 
     def datagrams_gone(self) -> None:
         """No datagram waits any more."""
@@ -342,6 +341,7 @@ class SubscriptionSender:
             self._shut.add(outlet.key)
         if outlet.stream_id is not None:
             self.core.outlets.pop(outlet.stream_id, None)
+        self.on_less()
         self._check_done()
 
     def stream_stopped(self, stream_id: int, code: int) -> None:
