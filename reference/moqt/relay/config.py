@@ -24,7 +24,8 @@ class RelayConfig:
     ended TOO_FAR_BEHIND. `upstreams` are the moqt URIs of relays to ask for what has no publisher
     here, with `upstream_tokens` of the relay's own and `upstream_session` for the sessions.
     `upstream_timeout` bounds the wait for a publisher's answer or its next octets,
-    `reconnect_delay` is the pause before an upstream session is opened again.
+    `reconnect_delay` is the pause before an upstream session is opened again. Of more than
+    `max_upstream_namespaces` on one upstream session the prefix that brings them is given up.
 
     Limits per session of a peer: `request_rate` per second with bursts of `request_burst`,
     `max_requests` that are open at once, `max_namespaces` that it may announce; beyond them
@@ -42,6 +43,7 @@ class RelayConfig:
     upstream_session: SessionConfig = field(default_factory=SessionConfig)
     upstream_timeout: float = 10.0
     reconnect_delay: float = 1.0
+    max_upstream_namespaces: int = 1 << 16
     request_rate: float | None = None
     request_burst: int = 100
     max_requests: int | None = None

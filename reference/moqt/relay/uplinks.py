@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,17 +41,19 @@ class UplinkInterest:
         request.context = self
         self.namespaces: set[TrackNamespace] = set()
         self.inherited: set[TrackNamespace] = set()
+        self.over = False
 
     def handle(self, event: Event) -> None:
-        """One event of the request."""
+        """One event of the request; some may still come when it was given up."""
+        if self.over:
+            return
         match event:
             case NamespaceReceived(namespace=namespace):
                 if namespace in self.inherited:
                     self.inherited.discard(namespace)
                     self.namespaces.add(namespace)
                 elif namespace not in self.namespaces:
-                    self.namespaces.add(namespace)
-                    self.uplinks.discovery.add(namespace)
+                    self._add(namespace)
             case NamespaceEnded(namespace=namespace):
                 if namespace in self.namespaces:
                     self.namespaces.discard(namespace)
@@ -63,8 +66,19 @@ class UplinkInterest:
             case _:
                 pass
 
+    def _add(self, namespace: TrackNamespace) -> None:
+        session = self.request.session
+        if self.uplinks.in_view[session] >= self.uplinks.config.max_upstream_namespaces:
+            cancel(self.request)
+            self.uplinks.interest_lost(self, retry=False)
+            return
+        self.uplinks.in_view[session] += 1
+        self.namespaces.add(namespace)
+        self.uplinks.discovery.add(namespace)
+
     def session_closed(self) -> None:
-        """The session is gone."""
+        """The session is gone, or the request was given up."""
+        self.over = True
         self.drop(self.inherited | self.namespaces)
 
     def settle(self) -> None:
@@ -73,14 +87,19 @@ class UplinkInterest:
 
     def drop(self, namespaces: set[TrackNamespace]) -> None:
         """These namespaces are not there any more."""
-        for namespace in tuple(namespaces):
+        if namespaces:
+            self.uplinks.in_view[self.request.session] -= len(namespaces)
+        for namespace in sorted(namespaces):
             self.inherited.discard(namespace)
             self.namespaces.discard(namespace)
             self.uplinks.discovery.remove(namespace)
 
 
 class Uplinks:
-    """Keeps one session open to each upstream URL, and asks there what is asked here."""
+    """Keeps one session open to each upstream URL, and asks there what is asked here.
+
+    `in_view` counts the namespaces that each session told of.
+    """
 
     def __init__(
         self,
@@ -99,6 +118,7 @@ class Uplinks:
         self._ready: list[Session] = []
         self._leaving: set[Session] = set()
         self._asked: dict[Session, dict[TrackNamespace, UplinkInterest]] = {}
+        self.in_view: Counter[Session] = Counter()
 
     def start(self, host: Host) -> None:
         """Connect to every upstream."""
@@ -149,6 +169,7 @@ class Uplinks:
         self._leaving.discard(session)
         for interest in self._asked.pop(session, {}).values():
             interest.session_closed()
+        del self.in_view[session]
         if not moved:
             due = self._now() + self.config.reconnect_delay
             self._timers.at(due, partial(self._open, url))
@@ -175,10 +196,13 @@ class Uplinks:
         self, session: Session, asked: dict[TrackNamespace, UplinkInterest], prefix: TrackNamespace
     ) -> None:
         """Ask for a prefix; it takes over the namespaces of longer ones, which must go first."""
+        if not session.takes_requests:
+            return
         inherited: set[TrackNamespace] = set()
         for one in [one for one in asked.values() if is_prefix(prefix, one.prefix)]:
             inherited |= one.namespaces | one.inherited
             del asked[one.prefix]
+            one.over = True
             cancel(one.request)
         parameters = Parameters(authorization_tokens=self.config.upstream_tokens)
         request = ask(partial(session.subscribe_namespace, prefix, parameters))
