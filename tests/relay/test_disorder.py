@@ -179,3 +179,4 @@ def test_disorder(seed: int) -> None:
             assert not track.store.readers
             assert all(entry.pins == 0 for entry in relay.budget)
         assert relay.budget.used <= relay.config.cache_budget
+        assert relay.tracks or not relay.budget.used

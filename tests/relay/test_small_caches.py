@@ -70,6 +70,27 @@ def test_tracks_are_forgotten_with_their_objects() -> None:
     assert world.relay.budget.used <= 50_000
 
 
+@pytest.mark.parametrize("limit", [0, 3000])
+def test_a_track_that_is_forgotten_costs_nothing(limit: int) -> None:
+    """Also when the budget has no room for it, and takes all that it is given at once."""
+    world = World(RelayConfig(cache_budget=limit))
+    origin = world.origin()
+    track = origin.add_track(TRACK)
+    track.publish(make(0, 0))
+    track.publish(make(2, 0))
+    peer = world.peer("peer")
+    world.subscribe(peer)
+    assert [(0, 0), (2, 0)] == peer.objects(world.fetch(peer, (0, 0), (2, 0)))
+    track.publish(make(3, 0))
+    world.settle()
+    peer.session.close()
+    world.settle()
+    origin.sessions.copy().pop().close()
+    world.settle()
+    assert {} == world.relay.tracks
+    assert 0 == world.relay.budget.used
+
+
 class Markers:
     """A FetchSource of ranges of five Objects: unknown, not existent, unknown, and so on."""
 

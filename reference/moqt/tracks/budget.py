@@ -127,7 +127,7 @@ class CacheBudget:
         self.unpin(entry)
 
     def resize(self, notes: Notes, size: int) -> None:
-        """Charge what a store's notes take now; 0 when the store is given up."""
+        """Charge what a store's notes take now; 0 for an empty one."""
         grown = size > notes.size
         self.used += size - notes.size
         notes.size = size

@@ -244,8 +244,7 @@ class TrackStore:
 
     def give_up(self) -> None:
         """The store is not used any more."""
-        if self._budget is not None:
-            self._budget.resize(self._notes, 0)
+        self.clear()
 
     def clear(self) -> None:
         """Forget all Objects, and all that they or a publisher said."""
@@ -379,7 +378,7 @@ class TrackStore:
         if self._budget is not None:
             intervals = len(self._absent) + len(self._forbidden)
             size = GROUP_OVERHEAD * len(self._groups) + INTERVAL_OVERHEAD * intervals
-            size += TRACK_OVERHEAD
+            size += TRACK_OVERHEAD if size else 0
             if size != self._notes.size:
                 self._budget.resize(self._notes, size)
 
