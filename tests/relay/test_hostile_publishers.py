@@ -251,8 +251,8 @@ def test_suspects_are_bounded() -> None:
 
 
 def test_a_fetch_that_waits_for_its_end_learns_that_the_track_is_malformed() -> None:
-    """R181: also before anything was sent for it."""
-    world = World()
+    """R181: also before anything was sent for it; the Track is forgotten, and costs nothing."""
+    world = World(RelayConfig(cache_budget=0))
     world.peer("idle").session.publish_namespace(SPACE)
     world.settle()
     reader = world.peer("reader")
@@ -261,3 +261,5 @@ def test_a_fetch_that_waits_for_its_end_learns_that_the_track_is_malformed() -> 
     error = reader.error(request)
     assert error is not None
     assert RequestErrorCode.MALFORMED_TRACK == error.code
+    assert {} == world.relay.tracks
+    assert 0 == world.relay.budget.used
