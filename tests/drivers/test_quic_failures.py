@@ -9,7 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from moqt.drivers.quic import DriverError, QuicHost, QuicOptions
+from moqt.drivers.quic import (
+    DriverError,
+    QuicHost,
+    QuicOptions,
+    write_throwaway_certificate,
+)
 
 from tests.drivers.loop import QuicPair, run_pair
 from tests.drivers.stand_in import StandInDraft, StandInEndpoint, stand_in_config
@@ -164,8 +169,12 @@ def test_unusable_files_are_errors_of_our_own(certificate: Certificate, tmp_path
         assert f"cannot read the private key {missing}" in await failure(cert_file, missing)
         assert "does not hold a certificate" in await failure(nonsense, key_file)
         assert "does not hold a private key" in await failure(cert_file, nonsense)
+        other = tmp_path / "other-cert.pem", tmp_path / "other-key.pem"
+        write_throwaway_certificate(*other)
+        assert f"the private key {other[1]} is not that of" in await failure(cert_file, other[1])
         for options in (
             QuicOptions(ca_file=missing),
+            QuicOptions(ca_file=nonsense),
             QuicOptions(qlog_dir=missing),
             QuicOptions(keylog_file=tmp_path),
             QuicOptions(datagram_size=1199),

@@ -127,6 +127,18 @@ def test_events_are_json_lines(tmp_path: Path) -> None:
     assert "cannot write" in refused(str(tmp_path / "no" / "x"), by=Events)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_events_that_cannot_be_written_stop_no_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever reads them is gone, or the disk is full: said once, and it goes on without."""
+    tell = Events("/dev/full")
+    tell({"event": "a"})
+    tell({"event": "b"})
+    told = "no more events are written to /dev/full: no space left on device\n"
+    assert ("", told) == tuple(capsys.readouterr())
+
+
 def test_a_refused_input_is_one_line_and_exit_code_2() -> None:
     """No usage text, no traceback: the message alone, on stderr."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -238,10 +240,15 @@ def range_of(text: str, where: str) -> range:
 
 
 class Events:
-    """JSON lines to a file, to standard output, or nowhere."""
+    """JSON lines to a file, to standard output, or nowhere.
+
+    Whoever reads them may go away, and a disk may be full: that is said once, and the program goes
+    on without.
+    """
 
     def __init__(self, target: str | None) -> None:
         self._file: TextIO | None = None
+        self._target = "standard output" if target == "-" else target
         if target == "-":
             self._file = sys.stdout
         elif target is not None:
@@ -254,9 +261,20 @@ class Events:
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Write one event."""
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.write(json.dumps(event, default=_plain) + "\n")
             self._file.flush()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            click.echo(f"no more events are written to {self._target}: {why}", err=True)
+            # What is still in the buffer must not fail again when the interpreter flushes it.
+            with suppress(OSError, ValueError):
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, self._file.fileno())
+                os.close(null)
+            self._file = None
 
 
 def _plain(value: object) -> str:

@@ -97,6 +97,10 @@ class Configurations:
             configuration.load_cert_chain(cert_file, key_file)
         except Exception as error:
             raise file_error("private key", key_file, error) from error
+        assert configuration.certificate is not None
+        assert configuration.private_key is not None
+        if configuration.certificate.public_key() != configuration.private_key.public_key():
+            raise DriverError(f"the private key {key_file} is not that of {cert_file}")
         return configuration
 
     def close(self) -> None:
