@@ -152,3 +152,35 @@ def test_the_result_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"schema": 1}, schema)
+
+
+def test_a_known_bad_peer_fails_from_the_command_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """`--mutant` runs the cases that name it; result, explanation and rerun say which it was."""
+    name, case = "relay/changes-payload", "relay/cache/immutable-object"
+    code, out, _ = kvcs(capsys, "run", "--mutant", name, "--out", tmp_path)
+    assert (1, True) == (code, case in out)
+    result = json.loads((tmp_path / "results.json").read_text())
+    assert [case] == [row["id"] for row in result["cases"]]
+    assert {"publisher": "reference", "relay": name, "consumer": "reference"} == result["peers"]
+    code, out, _ = kvcs(capsys, "explain", tmp_path, case)
+    assert f"kvcs run {case} --link memory --seed 0 --mutant {name}" in out
+    assert 0 == kvcs(capsys, "recheck", tmp_path)[0]
+
+
+def test_an_unknown_known_bad_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The nearest names are offered; a case of another role is not run with it."""
+    code, _, err = kvcs(capsys, "run", "--mutant", "relay/changes-payloads")
+    assert (2, True) == (code, "relay/changes-payload" in err)
+    code, _, err = kvcs(capsys, "run", "publisher/*", "--mutant", "relay/changes-payload")
+    assert (2, 1) == (code, len(err.splitlines()))
+
+
+def test_a_folder_holds_one_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A second run into a folder takes the evidence of the first away, and nothing else."""
+    (tmp_path / "mine.txt").write_text("keep")
+    kvcs(capsys, "run", "relay/cache/whole-group", "--out", tmp_path)
+    kvcs(capsys, "run", "consumer/checks/length", "--out", tmp_path)
+    assert ["consumer"] == [path.name for path in (tmp_path / "cases").iterdir()]
+    assert "keep" == (tmp_path / "mine.txt").read_text()

@@ -136,6 +136,19 @@ def test_a_refusal_ends_a_step_at_once() -> None:
     assert restored.last("done")["time"] < 1.0
 
 
+def test_a_refusal_is_told_with_its_code() -> None:
+    """A user whose token opens nothing learns that, and from whom."""
+    scene = Scene()
+    scene.network.listen("origin", Refusing(), SessionConfig())
+    restored = restore(scene, request("origin"))
+    told = restored.last("probe-refused")
+    assert ("moqt://origin/", RequestErrorCode.UNAUTHORIZED, "no token") == (
+        told["source"],
+        told["code"],
+        told["reason"],
+    )
+
+
 def test_a_source_that_cannot_be_reached_costs_its_budget_only() -> None:
     """KVCS-7.4-5: with no source at all the consumer recomputes."""
     scene = Scene()

@@ -331,9 +331,10 @@ def test_a_signed_manifest_is_verified_with_a_key(tmp_path: Path) -> None:
     pem = ED25519.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (tmp_path / "ed.pem").write_bytes(pem)
     (tmp_path / "signed").write_bytes(SIGNED)
-    source, key = f"@{tmp_path / 'signed'}", f"6564={tmp_path / 'ed.pem'}"
-    result = run(source, "--key", key)
-    assert (0, True) == (result.exit_code, "note: the signature is right" in result.output)
+    source, key = f"@{tmp_path / 'signed'}", f"ed={tmp_path / 'ed.pem'}"
+    for same in (key, f"0x6564={tmp_path / 'ed.pem'}"):
+        result = run(source, "--key", same)
+        assert (0, True) == (result.exit_code, "note: the signature is right" in result.output)
     assert "not verified" in run(source).output
     (tmp_path / "signed").write_bytes(SIGNED[:-1] + bytes([SIGNED[-1] ^ 1]))
     result = run(source, "--key", key)
@@ -395,6 +396,7 @@ def test_hexadecimal_with_decoration_files_and_standard_input(tmp_path: Path) ->
         ("4b564f31", "--track", "K"),
         ("4b564f31", "--key", "x"),
         ("4b564f31", "--key", "00=/no/such/file"),
+        ("4b564f31", "--key", "0x1=/dev/null"),
         ("--nonsense", "00"),
     ],
 )
@@ -410,7 +412,7 @@ def test_a_key_file_without_a_key(tmp_path: Path) -> None:
     """A file that is no PEM is a usage error."""
     (tmp_path / "key").write_bytes(b"nothing")
     result = run("payload", "00", "--key", f"00={tmp_path / 'key'}")
-    assert (2, True) == (result.exit_code, "no public key in PEM" in result.stderr)
+    assert (2, True) == (result.exit_code, "not a public key in PEM form" in result.stderr)
 
 
 HOSTILE = "\x1b]0;x\x07\x9b31m\u202e\u2066\r"

@@ -32,24 +32,47 @@ from kvcs_conformance.cases import load_cases, select
     is_flag=True,
     help="First carry a real KV cache through two relays to two consumers, then run the cases.",
 )
-def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main_job: bool) -> int:
+@click.option(
+    "--mutant",
+    metavar="NAME",
+    help="Put this known-bad peer (see `kvcs selftest`) where the peer under test stands; without "
+    "SELECTORS the cases that it must fail are run.",
+)
+def run(
+    selectors: tuple[str, ...],
+    link: str,
+    out: Path | None,
+    seed: int,
+    main_job: bool,
+    mutant: str | None,
+) -> int:
     """Run the cases that SELECTORS name (default: all) against the reference.
 
     A selector is a glob over case ids ('relay/*'), a role, or a requirement id.
 
     Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
     """
-    from kvcs_conformance.evidence.files import make_folder
+    from kvcs_conformance.evidence.files import clear_run, make_folder
+    from kvcs_conformance.mutants import find_mutant
     from kvcs_conformance.outcome import Outcome, not_run
     from kvcs_conformance.report import results
     from kvcs_conformance.report.table import print_results, watched
-    from kvcs_conformance.runner import run_case, save
+    from kvcs_conformance.runner import REFERENCE, run_case, save
     from kvcs_conformance.verdicts import ExitCode, Verdict, exit_code
 
     catalogue = catalogues.load()
-    cases = select(load_cases(catalogue), selectors)
+    loaded = load_cases(catalogue)
+    peers, names = REFERENCE, None
+    if mutant is not None:
+        bad = find_mutant(mutant)
+        peers, names = bad.peers, {bad.role: bad.id}
+        loaded = tuple(case for case in loaded if case.sut == bad.role)
+        if not selectors:
+            selectors = tuple(case.id for case in loaded if mutant in case.killed_by)
+    cases = select(loaded, selectors)
     if out is not None:
         make_folder(out)
+        clear_run(out)
     job = ExitCode.PASS
     if main_job:
         from kvcs_conformance.mainjob import main_job as carry
@@ -58,14 +81,14 @@ def run(selectors: tuple[str, ...], link: str, out: Path | None, seed: int, main
     outcomes: list[Outcome] = []
     for case in watched(cases):
         try:
-            outcome = run_case(case, catalogue, link=link, seed=seed)
+            outcome = run_case(case, catalogue, link=link, seed=seed, peers=peers)
         except KeyboardInterrupt:  # what was run is a valid result, the rest is not run
             outcomes += [not_run(one) for one in cases[len(outcomes) :]]
             break
         outcomes.append(outcome)
         if out is not None:
             save(outcome, out)
-    result = results.results(outcomes, catalogue, link=link, seed=seed)
+    result = results.results(outcomes, catalogue, link=link, seed=seed, peers=names)
     if out is not None:
         for outcome in outcomes:
             if outcome.assessment.verdict is Verdict.NOT_RUN:

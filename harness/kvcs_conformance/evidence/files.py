@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from kvcs_conformance.errors import UsageError
 
 RESULTS = "results.json"
+MAIN_JOB = "main-job.json"
+CASES = "cases"
 KILL_MATRIX = "kill-matrix.json"
 CASE = "case.json"
 RUN = "run.json"
@@ -19,7 +22,7 @@ LOG_SUFFIX = ".sqlog"
 
 def case_folder(out: Path, case: str, *, twin: bool = False) -> Path:
     """The evidence folder of one case, or of its twin."""
-    folder = out / "cases" / case
+    folder = out / CASES / case
     return folder / "twin" if twin else folder
 
 
@@ -60,6 +63,14 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
+
+
+def clear_run(out: Path) -> None:
+    """Take away what an earlier run left in its folder; only what has its marks."""
+    if (out / RESULTS).is_file():
+        shutil.rmtree(out / CASES, ignore_errors=True)
+        for name in (RESULTS, MAIN_JOB):
+            (out / name).unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:

@@ -11,6 +11,8 @@ import asyncio
 import json
 from pathlib import Path
 
+from kvcs_conformance.evidence.files import MAIN_JOB
+
 
 def main_job(out: Path | None = None, *, model: str | None = None) -> int:
     """Do the job, print what happened, and return 0 when everything was right, else 1.
@@ -34,5 +36,5 @@ def main_job(out: Path | None = None, *, model: str | None = None) -> int:
     print_job(done, found)
     if out is not None:
         text = json.dumps(done.as_json(found), indent=2) + "\n"
-        (out / "main-job.json").write_text(text, encoding="utf-8")
+        (out / MAIN_JOB).write_text(text, encoding="utf-8")
     return 0 if all(finding.upheld for finding in found) else 1

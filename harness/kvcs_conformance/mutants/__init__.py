@@ -8,6 +8,6 @@ from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants in
     relays,
     signers,
 )
-from kvcs_conformance.mutants.registry import MUTANTS, Mutant
+from kvcs_conformance.mutants.registry import MUTANTS, Mutant, find_mutant
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS", "Mutant", "find_mutant"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from inspect import cleandoc
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from kvcs.publisher import Publisher
 from kvcs.publisher.publication import Publication
 from moqt.relay import Relay
 
+from kvcs_conformance.errors import UsageError
 from kvcs_conformance.stage import Peers
 from kvcs_conformance.verdicts import Reason
 
@@ -32,6 +34,14 @@ class Mutant:
 
 
 MUTANTS: dict[str, Mutant] = {}
+
+
+def find_mutant(name: str) -> Mutant:
+    """The known-bad peer of this name; raises UsageError when there is none."""
+    if name not in MUTANTS:
+        near = get_close_matches(name, MUTANTS, n=3) or sorted(MUTANTS)[:3]
+        raise UsageError(f"no known-bad peer is called {name!r}; there is {', '.join(near)}")
+    return MUTANTS[name]
 
 
 def mutant(

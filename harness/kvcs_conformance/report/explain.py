@@ -63,9 +63,9 @@ def _lines(
         yield f"  {case_folder(out, case['id'], twin=case['verdict'] == 'blocked')}"
     yield ""
     yield "again"
-    yield "  " + shlex.join(
-        ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(result["seed"])]
-    )
+    words = ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(result["seed"])]
+    peer = result["peers"][case["sut"]]
+    yield "  " + shlex.join(words if peer == "reference" else [*words, "--mutant", peer])
 
 
 def _decisive(out: Path, case: Mapping[str, Any], finding: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from moqt.session.events import (
     RequestCancelled,
     RequestFailed,
 )
-from moqt.wire.messages import Parameters
+from moqt.wire.messages import Parameters, RequestError
 from moqt.wire.names import TrackNamespace, is_prefix
 
 from kvcs.consumer.request import ConsumeRequest
@@ -66,7 +66,10 @@ class Probe:
                 self.discovery.heard(self, event.namespace)
             case NamespaceEnded():
                 self.discovery.withdrawn(self, event.namespace)
-            case RequestFailed() | RequestCancelled():
+            case RequestFailed(error=error):
+                self.end()
+                self.discovery.refused(self, error)
+            case RequestCancelled():
                 self.end()
                 self.discovery.refused(self)
 
@@ -184,8 +187,11 @@ class Discovery:
             return
         self._finder.gone(probe.source, parsed)
 
-    def refused(self, probe: Probe) -> None:
+    def refused(self, probe: Probe, error: RequestError | None = None) -> None:
         """A source will not answer this step: the step ends when all of them did."""
+        if error is not None:
+            details = {"code": error.code, "reason": error.reason}
+            self._finder.emit("probe-refused", source=probe.source.url, **details)
         if probe in self._probes and not self._hit and not self.listening:
             self.descend()
 

@@ -1,9 +1,10 @@
 """What a consumer reports: one dict per event, with `event`, `time` (seconds) and details.
 
-The way there: `source-ready`, `source-failed` {source}; `probe` {blocks}; `publication`
-{publication, source, blocks}, `publication-withdrawn`, `namespace-ignored` {detail}; `manifest`
-{publication, track, version, current, octets, via}, `manifest-refused` {reason, detail},
-`manifest-ended`; `segment` {segment, first_block, blocks, tracks}, `segment-unusable`.
+The way there: `source-ready`, `source-failed` {source}; `probe` {blocks}; `probe-refused` {source,
+code, reason}; `publication` {publication, source, blocks}, `publication-withdrawn`,
+`namespace-ignored` {detail}; `manifest` {publication, track, version, current, octets, via},
+`manifest-refused` {reason, detail}, `manifest-ended`; `segment` {segment, first_block, blocks,
+tracks}, `segment-unusable`.
 
 Objects, each with {publication, track, segment, layer, block, octets, via, source}:
 `object-accepted`; `object-held`, until a signed manifest lists it; `object-discarded` {reason,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from moqt.wire.errors import RequestErrorCode
 
 from kvcs.authorization import bearer
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
@@ -124,7 +125,7 @@ def consume(
     tensor_geometry(context[0], str(like) if descriptor is None else str(descriptor))
     check_writable(target)
     wanted = None if layers is None else range_of(layers, "--layers")
-    keys = public_keys(producers)
+    keys = public_keys("--producer-key", producers)
     request = ConsumeRequest(
         profile=profile_of(profile),
         scope_key=scope_key_of(scope_key, scope_key_file),
@@ -178,6 +179,9 @@ class _Program:
                 self._done.set()
             case "source-failed":
                 self._why[f"{event['source']}: {event['detail'] or 'the relay is gone'}"] = None
+            case "probe-refused":
+                told = f"{_code_name(event['code'])} {event['reason']}".strip()
+                self._why[f"{event['source']} refuses to list publications: {told}"] = None
             case "publication-discarded":
                 detail = event["detail"] or event["reason"]
                 self._why[f"publication {event['publication']}: {detail}"] = None
@@ -200,3 +204,8 @@ class _Program:
             f"layers; compute from token {result.reused_tokens} on"
         )
         return 0
+
+
+def _code_name(code: int) -> str:
+    known = RequestErrorCode._value2member_map_.get(code)
+    return f"code {code:#x}" if known is None else RequestErrorCode(code).name

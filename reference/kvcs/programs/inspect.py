@@ -14,7 +14,6 @@ from kvcs.errors import InputError, KvcsError
 from kvcs.programs.options import InputCommand
 
 if TYPE_CHECKING:
-    from kvcs.cose import PublicKey
     from kvcs.names import DataTrack
 
 _NOT_HEX = re.compile(r"0[xX]|[\s:,]")
@@ -40,7 +39,8 @@ _MAX_OCTETS = 256 * 2**20
     "key_files",
     multiple=True,
     metavar="KID=FILE",
-    help="Producer key (public, PEM) that verifies a signed manifest. KID in hex.",
+    help="Producer key (public, PEM) that verifies a signed manifest; KID as its signer wrote it "
+    "(--kid), or 0x and hexadecimal digits.",
 )
 def inspect(
     words: tuple[str, ...],
@@ -67,6 +67,7 @@ def inspect(
     kvcs inspect 0300100001046c69766505766964656f012105
     """
     from kvcs.inspection import KINDS, as_json, as_text, explain
+    from kvcs.programs.keys import public_keys
 
     if len(words) > 2 or (len(words) == 2 and words[0] not in KINDS):
         raise InputError(
@@ -80,7 +81,7 @@ def inspect(
         kind,
         location=_location_of(at),
         track=_track_of(track),
-        keys=dict(map(_key_of, key_files)) or None,
+        keys=public_keys("--key", key_files) or None,
     )
     click.echo(json.dumps(as_json(report), indent=2) if machine else as_text(report))
     sys.exit(1 if report.defects else 0)
@@ -153,23 +154,3 @@ def _track_of(text: str | None) -> DataTrack | None:
     if not isinstance(track, DataTrack):
         raise InputError(f"--track: {track} is no data track, its Objects have no KVCS payload")
     return track
-
-
-def _key_of(text: str) -> tuple[bytes, PublicKey]:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    kid, equals, name = text.partition("=")
-    if not equals or not kid or not _HEX.fullmatch(kid):
-        raise InputError(f"--key is KID=FILE with KID in hexadecimal, not {text[:60]!a}")
-    try:
-        key = load_pem_public_key(Path(name).read_bytes())
-    except OSError as error:
-        raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from None
-    except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{name}: no public key in PEM") from None
-    if not isinstance(key, EllipticCurvePublicKey | Ed25519PublicKey):
-        raise InputError(f"{name}: a P-256 or Ed25519 key is needed")
-    return bytes.fromhex(kid), key

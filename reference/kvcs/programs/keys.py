@@ -28,13 +28,16 @@ def private_key(file: Path) -> PrivateKey:
     return key
 
 
-def public_keys(arguments: tuple[str, ...]) -> dict[bytes, PublicKey]:
-    """Key identifier to public key, from 'KID=FILE' each; InputError for a bad one."""
+def public_keys(option: str, arguments: tuple[str, ...]) -> dict[bytes, PublicKey]:
+    """Key identifier to public key, from 'KID=FILE' each; InputError for a bad one.
+
+    KID is text, or 0x and hexadecimal digits for octets that are none.
+    """
     keys: dict[bytes, PublicKey] = {}
     for argument in arguments:
         kid, equals, name = argument.partition("=")
         if not equals or not kid:
-            raise InputError(f"--producer-key {argument!r}: write KID=FILE")
+            raise InputError(f"{option} {argument!r}: write KID=FILE")
         file = Path(name)
         try:
             key = load_pem_public_key(read_text(file).encode())
@@ -42,5 +45,14 @@ def public_keys(arguments: tuple[str, ...]) -> dict[bytes, PublicKey]:
             raise InputError(f"{file}: not a public key in PEM form") from None
         if not isinstance(key, (EllipticCurvePublicKey, Ed25519PublicKey)):
             raise InputError(f"{file}: a key of P-256 or Ed25519 is needed")
-        keys[kid.encode()] = key
+        keys[_octets(option, kid)] = key
     return keys
+
+
+def _octets(option: str, kid: str) -> bytes:
+    if not kid.startswith("0x"):
+        return kid.encode()
+    try:
+        return bytes.fromhex(kid[2:])
+    except ValueError:
+        raise InputError(f"{option}: {kid!r} is not 0x and pairs of hexadecimal digits") from None
