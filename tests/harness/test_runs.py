@@ -334,16 +334,12 @@ def test_a_fault_of_the_harness_is_charged_to_nobody(monkeypatch: pytest.MonkeyP
     assert (assessment.verdict, assessment.reason) == ("blocked", "setup.failed")
 
 
-def test_a_failing_run_exits_1_and_a_rerun_replaces_the_evidence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_run_exits_1_and_a_rerun_replaces_the_evidence(tmp_path: Path) -> None:
     """Exit code 1 for a failure; a later run into the same folder leaves no file of the first."""
-    bad = MUTANTS["publisher/layer-from-one"].peers
+    bad = "publisher/layer-from-one"
     chosen = "publisher/payload/header-and-digest"
-    monkeypatch.setattr(runner, "run_case", lambda *a, **k: run_case(*a, **k, peers=bad))
-    assert command("run", chosen, "--out", tmp_path) == 1
+    assert command("run", chosen, "--mutant", bad, "--out", tmp_path) == 1
     (case_folder(tmp_path, chosen) / "stale.sqlog").write_text("")
-    monkeypatch.undo()
     assert command("run", chosen, "--out", tmp_path) == 0
     assert not (case_folder(tmp_path, chosen) / "stale.sqlog").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -111,8 +112,9 @@ def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "key.pem"
     file.write_text("no key")
     assert "not an unencrypted private key" in refused(file, by=private_key)
-    assert "not a public key" in refused((f"kid={file}",), by=public_keys)
-    assert "write KID=FILE" in refused((str(file),), by=public_keys)
+    keys = partial(public_keys, "--key")
+    assert "not a public key" in refused((f"kid={file}",), by=keys)
+    assert "write KID=FILE" in refused((str(file),), by=keys)
 
 
 def test_events_are_json_lines(tmp_path: Path) -> None:
