@@ -9,15 +9,16 @@ MAX_INTERVALS = 4096
 
 
 class Intervals:
-    """A set of integers as intervals, of which the lowest go first when there are too many.
+    """A set of integers as disjoint intervals, both ends inclusive; neighbours are merged.
 
-    `closing`: it is not an interval that goes then but the lowest gap between two, as if its
-    integers had been added; otherwise the lowest interval is forgotten.
+    Above `limit` intervals the lowest is forgotten, or with `closing` the lowest gap between two,
+    as if its integers had been added.
     """
 
-    __slots__ = ("_closing", "_ends", "_starts")
+    __slots__ = ("_closing", "_ends", "_limit", "_starts")
 
-    def __init__(self, *, closing: bool = False) -> None:
+    def __init__(self, limit: int | None = MAX_INTERVALS, *, closing: bool = False) -> None:
+        self._limit = limit
         self._closing = closing
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -35,7 +36,7 @@ class Intervals:
         index = bisect_right(self._starts, value) - 1
         return index >= 0 and value <= self._ends[index]
 
-    def meets(self, first: int, last: int) -> bool:
+    def overlaps(self, first: int, last: int) -> bool:
         """Whether a member lies in `first` .. `last`."""
         index = bisect_right(self._starts, last) - 1
         return index >= 0 and self._ends[index] >= first
@@ -56,5 +57,8 @@ class Intervals:
                 first, last = min(first, starts[low]), max(last, ends[high - 1])
             starts[low:high] = [first]
             ends[low:high] = [last]
-        if len(starts) > MAX_INTERVALS:
-            del starts[1 if self._closing else 0], ends[0]
+        if self._limit is not None and len(starts) > self._limit:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        del self._starts[1 if self._closing else 0], self._ends[0]

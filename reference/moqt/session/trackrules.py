@@ -127,7 +127,7 @@ class TrackRules:
         group_id, object_id = item.location
         gap = integer_property(item.properties, PropertyType.PRIOR_OBJECT_ID_GAP, 0)
         if gap:
-            if group.seen.meets(object_id - gap, object_id - 1):
+            if group.seen.overlaps(object_id - gap, object_id - 1):
                 return f"a gap before {tuple(item.location)} covers an Object that came"
             group.absent.add(object_id - gap, object_id - 1)
         gap = integer_property(item.properties, PropertyType.PRIOR_GROUP_ID_GAP, 0)
@@ -135,7 +135,7 @@ class TrackRules:
             if group.gap is not None and group.gap != gap:
                 return f"Group {group_id} names two gaps before it: {group.gap} and {gap}"
             group.gap = gap
-            if self._came.meets(group_id - gap, group_id - 1):
+            if self._came.overlaps(group_id - gap, group_id - 1):
                 return f"a gap before Group {group_id} covers a Group that came"
             self._absent_groups.add(group_id - gap, group_id - 1)
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
+from moqt.session.intervals import Intervals
 from moqt.wire.names import Location
 
 LAST_ID = (1 << 64) - 1
@@ -38,50 +39,21 @@ def group_end(group: int) -> int:
     return group << 64 | LAST_ID
 
 
-class IntervalSet:
-    """Disjoint intervals, both ends inclusive; neighbours are merged.
+class IntervalSet(Intervals):
+    """The integers of Locations; above a `limit` the lower half of the intervals is forgotten."""
 
-    With a `limit`, the lower half of them is forgotten whenever there are more.
-    """
-
-    __slots__ = ("_ends", "_limit", "_starts")
+    __slots__ = ()
 
     def __init__(self, limit: int | None = None) -> None:
-        self._limit = limit
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._starts)
+        super().__init__(limit)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """The intervals in order."""
         return iter(list(zip(self._starts, self._ends, strict=True)))
 
-    def __len__(self) -> int:
-        """How many intervals there are."""
-        return len(self._starts)
-
-    def __contains__(self, key: int) -> bool:
-        index = bisect_right(self._starts, key) - 1
-        return index >= 0 and self._ends[index] >= key
-
-    def add(self, start: int, end: int) -> None:
-        """Include everything from `start` to `end`."""
-        starts, ends = self._starts, self._ends
-        if ends and ends[-1] == start - 1:
-            ends[-1] = end
-            return
-        first = bisect_left(ends, start - 1)
-        last = bisect_right(starts, end + 1)
-        if first < last:
-            start = min(start, starts[first])
-            end = max(end, ends[last - 1])
-        starts[first:last] = [start]
-        ends[first:last] = [end]
-        if self._limit is not None and len(starts) > self._limit:
-            del starts[: len(starts) // 2]
-            del ends[: len(ends) // 2]
+    def _shorten(self) -> None:
+        half = len(self._starts) // 2
+        del self._starts[:half], self._ends[:half]
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -105,11 +77,6 @@ class IntervalSet:
         if index >= 0 and self._ends[index] >= key:
             return self._starts[index], self._ends[index]
         return None
-
-    def overlaps(self, start: int, end: int) -> bool:
-        """Whether any key from `start` to `end` is in the set."""
-        index = bisect_right(self._starts, end) - 1
-        return index >= 0 and self._ends[index] >= start
 
     def next_start(self, key: int) -> int | None:
         """Where the first interval after `key` starts."""
