@@ -12,7 +12,7 @@ from moqt.drivers.quic import QuicHost, QuicOptions
 
 from tests.drivers.stand_in import FACTORY, StandInEndpoint, StandInSession, stand_in_config
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds of real time after which a test that hangs is ended; none waits for them."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,8 @@ from moqt.session.events import Event
 from tests.drivers.loop import PATIENCE, Signal
 
 T = TypeVar("T")
+
+DEFAULTS = QuicOptions()
 
 
 class Recorder:
@@ -95,12 +98,13 @@ class QuicRig:
 
     near: Session
 
-    def __init__(self) -> None:
+    def __init__(self, options: QuicOptions) -> None:
         self.publisher, self.consumer = Recorder(), Recorder()
+        self._options = options
         signal = Signal()
         self.until = signal.until
         self.publisher.signal = self.consumer.signal = signal
-        self._hosts = [QuicHost(self.publisher, QuicOptions())]
+        self._hosts = [QuicHost(self.publisher, options)]
 
     async def open(self, certificate: tuple[Path, Path], config: SessionConfig) -> None:
         """Listen and connect."""
@@ -108,7 +112,7 @@ class QuicRig:
         port = await self._hosts[0].listen(
             "127.0.0.1", 0, config, cert_file=cert_file, key_file=key_file
         )
-        self._hosts.append(QuicHost(self.consumer, QuicOptions(ca_file=cert_file)))
+        self._hosts.append(QuicHost(self.consumer, replace(self._options, ca_file=cert_file)))
         self.near = self._hosts[1].connect(f"moqt://localhost:{port}/p", config)
 
     @property
@@ -138,12 +142,15 @@ def run_in_memory(network: Network, config: SessionConfig, scenario: Scenario) -
 
 
 def run_over_quic(
-    certificate: tuple[Path, Path], config: SessionConfig, scenario: Scenario
+    certificate: tuple[Path, Path],
+    config: SessionConfig,
+    scenario: Scenario,
+    options: QuicOptions = DEFAULTS,
 ) -> None:
     """Run a scenario over loopback."""
 
     async def main() -> None:
-        rig = QuicRig()
+        rig = QuicRig(options)
         try:
             await rig.open(certificate, config)
             await scenario(rig)
