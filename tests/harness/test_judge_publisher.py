@@ -241,12 +241,25 @@ def test_manifest_versions_numbered() -> None:
 
 
 def test_manifest_frequent() -> None:
-    """Nine completed layers without a new version are one too many (KVCS-5-10)."""
-    ends = [obj(layer, 2, status="END_OF_GROUP") for layer in range(9)]
-    assert found("manifest-frequent", [manifest(), *ends[:8]]) == UPHELD
+    """Ten completed layers without a new version are too many, nine may be a race (KVCS-5-10)."""
+    ends = [obj(layer, 2, status="END_OF_GROUP") for layer in range(10)]
+    assert found("manifest-frequent", [manifest(), *ends[:9]]) == UPHELD
     assert found("manifest-frequent", [manifest(), *ends]) == {against(Reason.MANIFEST_VERSIONS)}
-    assert found("manifest-frequent", [manifest(), *ends[:8], manifest(1), ends[8]]) == UPHELD
+    assert found("manifest-frequent", [manifest(), *ends[:8], manifest(1), *ends[8:]]) == UPHELD
     assert found("manifest-frequent", ends) == UNSEEN
+
+
+@pytest.mark.parametrize(("listed", "right"), [((0, 8, 16, 18), True), ((0, 9, 18), False)])
+def test_manifest_lists_grow_by_eight(listed: tuple[int, ...], right: bool) -> None:
+    """What versions list tells their pace whatever overtook them on the way (KVCS-5-10)."""
+    events: list[Event] = []
+    for version, groups in enumerate(listed):
+        digests = {"k.raw.s0": [[DATA_DIGEST] * 2] * groups}
+        events += [obj(layer, 2, status="END_OF_GROUP") for layer in range(groups)][-9:][:1]
+        segment = {"segment": 0, "tracks": ["k.raw.s0"], "object_digests": digests}
+        events.append(manifest(version, segments=[segment]))
+    expected = UPHELD if right else {against(Reason.MANIFEST_VERSIONS)}
+    assert found("manifest-frequent", events) == expected
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def manifest_versions_numbered(evidence: Evidence, arguments: dict[str, Any]) ->
 @judge("manifest-frequent", at=NODE)
 def manifest_frequent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Between two manifest versions no more than eight layers become complete. A layer counts as
-    complete when its End of Group came on every data track."""
+    complete when its End of Group came on every data track. One layer more is no finding by
+    itself: it comes on other streams than the manifest and may overtake it on the way. What the
+    versions list cannot be overtaken: from one to the next it grows by eight Groups at most."""
     node = arguments.get("at", "consumer")
     tracks = evidence.data_tracks()
     ends: dict[int, int] = {}
@@ -129,7 +131,16 @@ def manifest_frequent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
                 worst = (since, seen)
     if worst is None or not versions:
         yield unseen("no complete layer or no manifest was seen")
-    elif worst[0] > 8:
+    elif step := next(_long_steps(manifests(evidence, node)), None):
+        seen, before, after = step
+        yield contradicted(
+            Reason.MANIFEST_VERSIONS,
+            "a manifest version lists more than eight layers that the one before did not",
+            expected="a version at least every eight completed layers",
+            observed=f"{before} Groups, then {after} in the version at {seen.location}",
+            record=seen.record,
+        )
+    elif worst[0] > 8 + 1:
         yield contradicted(
             Reason.MANIFEST_VERSIONS,
             "more than eight layers were completed without a new manifest version",
@@ -139,6 +150,22 @@ def manifest_frequent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
         )
     else:
         yield upheld(f"{versions} versions, at most {worst[0]} layers between two")
+
+
+def _long_steps(versions: list[Seen]) -> Iterator[tuple[Seen, int, int]]:
+    """Where the Groups with listed digests grow by more than eight: version, before, after."""
+    before = 0
+    for seen in versions:
+        value = document(seen)
+        segments = value.get("segments") if value is not None else None
+        listed = segments[0].get("object_digests") if segments else None
+        if not isinstance(listed, dict) or not listed:
+            continue
+        counts = [len(groups) for groups in listed.values() if isinstance(groups, list)]
+        after = min(counts, default=before)
+        if after - before > 8:
+            yield seen, before, after
+        before = after
 
 
 @judge("manifest-consistent", at=NODE)
