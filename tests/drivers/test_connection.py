@@ -190,6 +190,22 @@ def test_objects_keep_no_control_waiting(certificate: Certificate, what: str) ->
     assert len(ends.received.get(bulk, b"")) < 100_000
 
 
+def test_a_reset_behind_a_busy_stream_leaves(certificate: Certificate) -> None:
+    """A stream that is reset while another one is served before it does not wait for that."""
+    ends = Ends(certificate)
+    ends.open()
+    victim, bulk = ends.open(), ends.open()
+    ends.run(0.1)
+    ends.client.write(victim, bytes(100_000), False)
+    ends.client.datagrams_to_send(ends.now)  # lost: the victim is being served, and not done
+    ends.client.write(bulk, bytes(1_000_000), True)
+    ends.client.activate(ends.client._streams[bulk], urgent=True)
+    ends.client.reset(victim, 7)
+    while not ends.resets:
+        ends.run(0.001)
+    assert len(ends.received.get(bulk, b"")) < 100_000
+
+
 def test_many_resets_leave_in_one_batch(certificate: Certificate) -> None:
     """Resets that fill more than a packet do not wait for an acknowledgement each."""
     ends = Ends(certificate, streams=(10, 400))

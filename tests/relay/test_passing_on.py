@@ -66,11 +66,11 @@ def test_the_token_of_subscribe_tracks_is_kept() -> None:
 
 
 def test_largest_is_the_greatest_of_what_was_reported_and_received() -> None:
-    """R091, R211: two publishers report {3, 7} and {5, 1}; then an Object {6, 0} comes."""
+    """R091, R211: three publishers report; then Objects {6, 0} and, behind it, {5, 9} come."""
     world = World()
     publishers = [
         world.peer(f"publisher{number}", accept_with(largest))
-        for number, largest in enumerate((Location(3, 7), Location(5, 1)))
+        for number, largest in enumerate((Location(3, 7), Location(5, 1), Location(4, 2)))
     ]
     for publisher in publishers:
         publisher.session.publish_namespace(SPACE)
@@ -78,10 +78,11 @@ def test_largest_is_the_greatest_of_what_was_reported_and_received() -> None:
     one, two, three = world.peer("one"), world.peer("two"), world.peer("three")
     world.subscribe(one)
     assert Location(5, 1) == largest_of(two, world.subscribe(two))
-    (upstream,) = publishers[0].requests()
-    assert upstream.sender is not None
-    upstream.sender.offer(make(6, 0), first=True)
-    world.settle()
+    for publisher, item in zip(publishers, (make(6, 0), make(5, 9)), strict=False):
+        (upstream,) = publisher.requests()
+        assert upstream.sender is not None
+        assert upstream.sender.offer(item, first=True)
+        world.settle()
     assert Location(6, 0) == largest_of(three, world.subscribe(three))
 
 

@@ -7,6 +7,7 @@ that is decided elsewhere.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -74,7 +75,7 @@ def _refusal(error: RequestError | None) -> str:
     return "request.refused"
 
 
-class Carrier:
+class Carrier(ABC):
     """What the two kinds have in common; the context of its request."""
 
     live = False
@@ -104,8 +105,9 @@ class Carrier:
         self.request = self._send()
         self.request.context = self
 
+    @abstractmethod
     def _send(self) -> Request:
-        raise NotImplementedError
+        """Send the request of this kind."""
 
     @property
     def last_progress(self) -> float:
@@ -159,6 +161,7 @@ class Carrier:
             case _:
                 self._other(event)
 
+    @abstractmethod
     def _other(self, event: Event) -> None:
         """Events that only one kind knows."""
 

@@ -6,6 +6,7 @@ all of it is here, and its payload is gathered as the pieces that came and joine
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -75,7 +76,7 @@ class _Pieces:
         return octets
 
 
-class StreamDecoder:
+class StreamDecoder(ABC):
     """What subgroup and fetch streams have in common; see the subclasses."""
 
     def __init__(self, draft: Draft, max_object_size: int | None) -> None:
@@ -129,11 +130,13 @@ class StreamDecoder:
             raise RemoteProtocolError("a data stream ends inside a header or an Object")
         return items
 
+    @abstractmethod
     def _read_header(self, view: memoryview, offset: int, end: int, items: list[StreamItem]) -> int:
-        raise NotImplementedError
+        """Read the stream's header; where it ends. NeedMore when it is not all here."""
 
+    @abstractmethod
     def _read_item(self, view: memoryview, offset: int, end: int, items: list[StreamItem]) -> int:
-        raise NotImplementedError
+        """Read what follows, an Object's header or a marker; where it ends."""
 
     def _properties(
         self, view: memoryview, start: int, offset: int, end: int, location: Location
