@@ -49,6 +49,7 @@ class Case:
     only_link: str | None
     path: Path
     source: Mapping[str, Any]
+    field: tuple[int, ...] = ()
 
 
 def load_cases(
@@ -115,6 +116,7 @@ def _case(document: Document, catalogue: Catalogue, *, resolved: bool = False) -
         only_link=source.get("links", {}).get("only"),
         path=document.path,
         source={**source, "scenario": scenario},
+        field=tuple(source.get("field", ())),
     )
 
 

@@ -35,6 +35,13 @@ CASE: Schema = {
             "items": {"type": "string"},
         },
         "sut": {"enum": list(SUTS)},
+        "field": {
+            "type": "array",
+            "description": "the cases from the field that this one replays, by number",
+            "minItems": 1,
+            "uniqueItems": True,
+            "items": {"type": "integer", "minimum": 1},
+        },
         "needs": {"type": "array", "items": NAME},
         "links": {
             "type": "object",
