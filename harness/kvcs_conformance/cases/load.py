@@ -49,6 +49,8 @@ class Case:
     only_link: str | None
     path: Path
     source: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     field: tuple[int, ...] = ()
 
 
@@ -116,6 +118,8 @@ def _case(document: Document, catalogue: Catalogue, *, resolved: bool = False) -
         only_link=source.get("links", {}).get("only"),
         path=document.path,
         source={**source, "scenario": scenario},
+        needs=tuple(source.get("needs", ())),
+        tags=tuple(source.get("tags", ())),
         field=tuple(source.get("field", ())),
     )
 

@@ -43,6 +43,7 @@ CASE: Schema = {
             "items": {"type": "integer", "minimum": 1},
         },
         "needs": {"type": "array", "items": NAME},
+        "tags": {"type": "array", "minItems": 1, "uniqueItems": True, "items": NAME},
         "links": {
             "type": "object",
             "additionalProperties": False,
