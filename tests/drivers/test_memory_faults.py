@@ -63,6 +63,40 @@ def test_partition_that_lasts_loses_the_connection() -> None:
     assert [None, None] == [s.named("closed")[0][1] for s in (pair.near, pair.far)]
 
 
+def test_severed_connection_is_lost_and_a_new_one_is_not() -> None:
+    """Nothing passes on it, both ends lose it after the idle timeout; the nodes can meet again."""
+    pair = Pair(idle_timeout=10.0)
+    stream_id = pair.open()
+    pair.net.sever("client", "server")
+    pair.near.transport.send(stream_id, b"a", True)
+    again = pair.host.connect("moqt://server/", stand_in_config())
+    pair.until(lambda: bool(again.named("start")))
+    start = pair.net.now
+    pair.until(lambda: pair.near.closed and pair.far.closed)
+    assert {} == pair.far.received
+    assert 10.0 >= pair.net.now - start > 9.9
+    assert not again.closed
+
+
+def test_lost_piece_comes_late_and_others_overtake_it() -> None:
+    """The octets of a lost packet come with its repetition, and what follows on its stream."""
+    lossy = Link(latency=0.01, pieces_lost=frozenset({0}), recovery=0.5)
+    seen: list[tuple[str, bytes]] = []
+    pair = Pair(lossy, observer=lambda event: seen.append((event.kind, event.data)))
+    one, two = pair.open(), pair.open()
+    for stream_id in (one, two):
+        pair.near.transport.send(stream_id, b"a")
+        pair.near.transport.send(stream_id, b"b", True)
+    start = pair.net.now
+    pair.until(lambda: two in pair.far.finished)
+    assert pytest.approx(0.01) == pair.net.now - start
+    assert {two: b"ab"} == pair.far.received
+    pair.until(lambda: one in pair.far.finished)
+    assert pytest.approx(0.51) == pair.net.now - start
+    assert b"ab" == pair.far.received[one]
+    assert [b"a"] == [data for kind, data in seen if kind == "data-lost"]
+
+
 def test_killed_node_goes_silent() -> None:
     """The peer of a killed node loses the connection after the idle timeout; nothing answers."""
     pair = Pair(idle_timeout=10.0)
@@ -127,6 +161,7 @@ def test_timer_that_does_not_move_is_an_error() -> None:
     [
         {"latency": -1.0},
         {"jitter": -1.0},
+        {"recovery": -1.0},
         {"bandwidth": 0.0},
         {"chunk": (0, 5)},
         {"chunk": (6, 5)},

@@ -13,6 +13,7 @@ import pytest
 from moqt.drivers.quic import QuicOptions
 
 from tests.drivers.loop import QuicPair, run_pair
+from tests.drivers.stand_in import StandInEndpoint, stand_in_config
 
 Certificate = tuple[Path, Path]
 
@@ -166,6 +167,26 @@ def test_fin_alone_arrives_when_all_else_is_acknowledged(certificate: Certificat
             assert not pair.near.transport.all_acknowledged(stream_id)
             pair.near.transport.send(stream_id, b"", True)
             await pair.until(partial(pair.far.finished.__contains__, stream_id))
+
+    run_pair(certificate, scenario)
+
+
+def test_aborted_host_says_nothing_and_its_port_is_free(certificate: Certificate) -> None:
+    """As after a kill: our sessions hear nothing, peers find out, and one can listen again."""
+
+    async def scenario(pair: QuicPair) -> None:
+        pair.hosts[0].abort()
+        assert not pair.far.closed
+        transport: Any = pair.near.transport
+        transport.send(transport.open_stream(unidirectional=True), b"a")
+        pair.hosts[1].wake(transport)
+        await pair.until(lambda: pair.near.closed)
+        assert [None] == [event[1] for event in pair.near.named("closed")]
+        cert, key = certificate
+        again = pair.host(StandInEndpoint(), QuicOptions())
+        config = stand_in_config()
+        port = await again.listen("127.0.0.1", pair.port, config, cert_file=cert, key_file=key)
+        assert pair.port == port
 
     run_pair(certificate, scenario)
 

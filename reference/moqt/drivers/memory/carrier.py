@@ -17,7 +17,7 @@ class ConnectionEvent:
     """What happened on a connection, as an observer sees it.
 
     `kind`: "connecting", "established", "refused", "closed", "lost", or one of "data", "reset",
-    "stop", "datagram" with the suffix "-sent", "-received" or (datagrams) "-lost".
+    "stop", "datagram" with the suffix "-sent", "-received" or (data, datagrams) "-lost".
     """
 
     time: float

@@ -47,6 +47,7 @@ class End:
         self.is_client = is_client
         self.established = False
         self.ended = False
+        self.severed = False
         self.patience: Timer | None = None
         """Ends a handshake that nobody answers."""
         self._network = network
@@ -241,7 +242,7 @@ class End:
 
     def _transmit(self, piece: Piece) -> None:
         stream_id, data, fin = piece.stream_id, piece.data, piece.fin
-        self.observe("data-sent", stream_id, data=data, fin=fin)
+        self.observe("data-lost" if piece.lost else "data-sent", stream_id, data=data, fin=fin)
         self._carry(piece.arrival, lambda peer: peer.data_arrived(stream_id, data, fin))
         if fin:
             self._forget_if_done(stream_id)

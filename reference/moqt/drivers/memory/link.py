@@ -18,6 +18,10 @@ class Link:
     link takes the streams' octets in the order in which they were sent. `chunk`: least and most
     octets per piece delivered, None keeps the pieces as they were written.
 
+    `pieces_lost` names pieces of streams by their number in this direction (from 0), as if the
+    packets that carried them were lost: each comes `recovery` later, and with it what follows on
+    its stream; other streams overtake it.
+
     `datagrams_lost` names datagrams by their number in this direction (from 0),
     `datagram_loss` is a probability, `max_datagram` the largest that fits.
 
@@ -30,6 +34,8 @@ class Link:
     jitter: float = 0.0
     bandwidth: float | None = None
     chunk: tuple[int, int] | None = None
+    pieces_lost: frozenset[int] = frozenset()
+    recovery: float = 0.1
     datagrams_lost: frozenset[int] = frozenset()
     datagram_loss: float = 0.0
     max_datagram: int = 1200
@@ -40,8 +46,8 @@ class Link:
     buffer: int = 256 << 10
 
     def __post_init__(self) -> None:
-        if self.latency < 0 or self.jitter < 0:
-            raise ValueError("a link's latency and jitter are not negative")
+        if self.latency < 0 or self.jitter < 0 or self.recovery < 0:
+            raise ValueError("a link's latency, jitter and recovery are not negative")
         if self.bandwidth is not None and self.bandwidth <= 0:
             raise ValueError("a link's bandwidth is above 0, or None for unlimited")
         if self.chunk is not None and not 1 <= self.chunk[0] <= self.chunk[1]:
@@ -61,6 +67,7 @@ class Wire:
     free_at: float = 0.0
     latest_arrival: float = 0.0
     datagrams: int = 0
+    pieces: int = 0
     stream_arrival: dict[int, float] = field(default_factory=dict)
 
     def piece_size(self) -> int | None:
@@ -69,13 +76,15 @@ class Wire:
             return self.random.randint(*self.link.chunk)
         return None if self.link.bandwidth is None else PACKET
 
-    def arrival(self, now: float, octets: int, stream_id: int | None = None) -> float:
+    def arrival(
+        self, now: float, octets: int, stream_id: int | None = None, late: float = 0.0
+    ) -> float:
         """When `octets` that leave now arrive; octets of one stream never overtake."""
         leaves = max(now, self.free_at)
         if self.link.bandwidth is not None:
             leaves += octets / self.link.bandwidth
             self.free_at = leaves
-        at = leaves + self.link.latency
+        at = leaves + self.link.latency + late
         if self.link.jitter:
             at += self.random.uniform(0.0, self.link.jitter)
         if stream_id is not None:
@@ -83,6 +92,12 @@ class Wire:
             self.stream_arrival[stream_id] = at
         self.latest_arrival = max(self.latest_arrival, at)
         return at
+
+    def loses_piece(self) -> bool:
+        """Whether the piece of a stream that is sent now is lost; counts it."""
+        number = self.pieces
+        self.pieces += 1
+        return number in self.link.pieces_lost
 
     def loses_datagram(self) -> bool:
         """Whether the datagram that is sent now is lost; counts it."""

@@ -153,6 +153,17 @@ class Network:
             self._lose_later(end.peer, f"{name} went silent")
         node.ends.clear()
 
+    def sever(self, one: str, other: str) -> None:
+        """Nothing passes any more on the connections between two names; new ones are unharmed.
+
+        Both ends lose them after the idle timeout.
+        """
+        for node in self._nodes.values():
+            for end in node.ends:
+                if {end.name, end.peer_name} == {one, other} and not end.severed:
+                    end.severed = True
+                    self._lose_later(end, "nothing was heard of the peer for the idle timeout")
+
     def reset_stream(self, session: Session, stream_id: int, code: int) -> None:
         """RESET_STREAM as if `session` had sent it, behind its back."""
         end = self._end_of(session)
@@ -239,6 +250,8 @@ class Network:
         pair = frozenset((sender.name, receiver))
 
         def arrive() -> None:
+            if sender.severed:
+                return
             node = self._nodes.get(receiver)
             if pair not in self._held:
                 self._arrive(node, action)

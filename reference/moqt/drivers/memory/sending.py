@@ -28,6 +28,8 @@ class Piece:
     data: bytes
     fin: bool
     arrival: float
+    lost: bool
+    """Whether it was lost on the way first."""
 
 
 class SendQueue:
@@ -97,7 +99,9 @@ class SendQueue:
         half.ended = half.ended or fin
         self._sent += size
         self._queued -= size
-        arrival = self._wire.arrival(now, size, write.stream_id)
+        lost = self._wire.loses_piece()
+        late = self._wire.link.recovery if lost else 0.0
+        arrival = self._wire.arrival(now, size, write.stream_id, late)
         if fin:
             self._wire.stream_arrival.pop(write.stream_id, None)
-        return Piece(write.stream_id, bytes(write.data[:size]), fin, arrival)
+        return Piece(write.stream_id, bytes(write.data[:size]), fin, arrival, lost)

@@ -53,6 +53,7 @@ class QuicHost:
         self._connecting: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._awake = False
+        self._gone = False
         self._idle = asyncio.Event()
         self._idle.set()
         endpoint.attach(self)
@@ -117,8 +118,16 @@ class QuicHost:
         for task in self._connecting:
             task.cancel()
         await self._idle.wait()
+        self.abort()
+
+    def abort(self) -> None:
+        """Go without a word, as a killed process does: no session hears of it, nor any peer."""
+        self._gone = True
+        for task in self._connecting:
+            task.cancel()
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         for transport in tuple(self._transports):
             self._drop(transport)
         for udp in self._sockets:
@@ -234,6 +243,8 @@ class QuicHost:
             if transport.started and transport.session is not None:
                 times.append(transport.session.next_timer())
         due = min((time for time in times if time is not None), default=None)
+        if self._gone:
+            due = None
         if self._timer is not None:
             if self._timer.when() == due:
                 return

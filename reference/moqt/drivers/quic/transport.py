@@ -84,6 +84,7 @@ class QuicTransport:
         self.session: Session | None = None
         self.socket: UdpSocket | None = None
         """None until the peer's address is known."""
+        self.peer_address: Address | None = None
         self.now = now
         self.started = False
         self.ended = False
@@ -169,6 +170,7 @@ class QuicTransport:
     def receive(self, data: bytes, address: Address, now: float) -> None:
         """A UDP datagram of this connection."""
         self.now = self._quiet_since = now
+        self.peer_address = address
         if self._close_packets and self._close_repeats:
             # The peer did not hear the close yet (RFC 9000 §10.2.1).
             self._close_repeats -= 1
