@@ -7,7 +7,7 @@ OUT ?= out/run
 WORKERS ?= auto
 BIN := $(VENV)/bin
 
-.PHONY: run test check bench clean
+.PHONY: run test check schemas bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/kvcs run --main-job --out $(OUT)
@@ -20,6 +20,9 @@ check: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy reference/moqt reference/kvcs harness/kvcs_conformance
 	$(BIN)/lint-imports
+
+schemas: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/python -m kvcs_conformance.cases.schema testcases/schemas/case.schema.json
 
 bench: $(VENV)/.installed
 	$(BIN)/kvcs bench

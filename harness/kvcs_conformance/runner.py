@@ -16,7 +16,8 @@ from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, 
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.network import make_link
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes
-from kvcs_conformance.stage import Peers, Stage
+from kvcs_conformance.peers import Peers
+from kvcs_conformance.stage import Stage
 
 REFERENCE = Peers()
 

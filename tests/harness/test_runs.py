@@ -21,13 +21,14 @@ from kvcs_conformance.errors import SetupFailed, UsageError
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.evidence.read import read_log
 from kvcs_conformance.mutants import MUTANTS
+from kvcs_conformance.peers import Peers
 from kvcs_conformance.recheck import recheck
 from kvcs_conformance.report import results
 from kvcs_conformance.report.explain import explain
 from kvcs_conformance.runner import run_case, save
 from kvcs_conformance.selftest import check_links, selftest
 from kvcs_conformance.source import read_yaml
-from kvcs_conformance.stage import Peers, Stage
+from kvcs_conformance.stage import Stage
 
 CATALOGUE = catalogues.load()
 CASES = load_cases(CATALOGUE)

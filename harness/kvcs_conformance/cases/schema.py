@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 from kvcs_conformance.cases.words import NAME, SCENARIO, STEPS, WAITS, Schema
@@ -103,7 +106,9 @@ def published_schema() -> dict[str, Any]:
         "minProperties": 1,
         "maxProperties": 1,
         "properties": {name: word.value for name, word in WAITS.items()},
-        "additionalProperties": {"anyOf": [word.schema() for word in STEPS.values()]},
+        "additionalProperties": {
+            "anyOf": [word.schema() for table in STEPS.values() for word in table.values()]
+        },
     }
     judge = {
         "type": "object",
@@ -121,3 +126,7 @@ def published_schema() -> dict[str, Any]:
         **CASE,
         "properties": properties,
     }
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(json.dumps(published_schema(), indent=2) + "\n", encoding="utf-8")

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from kvcs_conformance.cases.check import check_schema, unknown_word
 from kvcs_conformance.cases.load import resolve
 from kvcs_conformance.cases.schema import CASE, judge_schema
-from kvcs_conformance.cases.words import EVENTS, SCENARIO, STEPS, TAMPERS, WAITS
+from kvcs_conformance.cases.words import SCENARIO, STEPS, TAMPERS, WAITS
 from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.evidence.wait import EVENTS
 from kvcs_conformance.judge.registry import JUDGES
 from kvcs_conformance.nodes.cast import cast
 from kvcs_conformance.source import Document, Step
@@ -42,7 +43,15 @@ def check_case(document: Document, catalogue: Catalogue) -> None:
     scenario = resolve(document, case["scenario"])
     check_schema(document, SCENARIO, scenario, ("scenario",))
     _check_tampers(document, scenario, ("scenario", "tamper"))
-    kinds = {name: node.kind for name, node in cast(case["sut"], scenario).items()}
+    parts = cast(case["sut"], scenario)
+    for name, part in parts.items():
+        for other in part.to:
+            if other not in parts or not parts[other].listens:
+                raise document.error(
+                    ("scenario", "nodes", name, "to"),
+                    unknown_word("relay", other, [n for n, p in parts.items() if p.listens]),
+                )
+    kinds = {name: part.kind for name, part in parts.items()} | {"network": "network"}
     labels: set[str] = set()
     for i, step in enumerate(case["steps"]):
         _check_step(document, ("steps", i), step, kinds, labels)
@@ -92,15 +101,15 @@ def _check_step(
         raise document.error(here, unknown_word("step or node", subject, [*kinds, *WAITS]))
     if not isinstance(body, dict) or not body:
         raise document.error(here, f"{subject} is told nothing to do")
-    known = [word.name for word in STEPS.values() if word.of == kinds[subject]]
+    known = STEPS[kinds[subject]]
     word = next(iter(body))
     if word in _SLEEPS:
         raise document.error(
             (*here, word), f"a bare {word}: wait for an event with `expect`, or for a `fence`"
         )
     if word not in known:
-        raise document.error((*here, word), unknown_word("step", word, known))
-    check_schema(document, STEPS[word].schema(), body, here)
+        raise document.error((*here, word), unknown_word("step", word, list(known)))
+    check_schema(document, known[word].schema(), body, here)
     if "as" in body:
         labels.add(body["as"])
 

@@ -8,7 +8,7 @@ import click
 
 from kvcs_conformance import catalogue
 from kvcs_conformance.cases import load_cases, select
-from kvcs_conformance.cases.words import EVENTS, STEPS, TAMPERS, WAITS
+from kvcs_conformance.cases.words import STEPS, TAMPERS, WAITS
 
 
 @click.command("list")
@@ -36,15 +36,20 @@ def list_(selectors: tuple[str, ...], steps: bool, judges: bool) -> None:
         click.echo(click.wrap_text(" ".join(case.requires), 98, "    ", "    "))
 
 
+_KINDS = {
+    "publisher": "Steps of a publisher",
+    "scripted": "Steps of a scripted node",
+    "relay": "Steps of a relay",
+    "consumer": "Steps of a consumer",
+    "network": "Steps of the network",
+}
+
+
 def _print_steps() -> None:
-    for kind, title in (
-        ("publisher", "Steps of a publisher"),
-        ("scripted", "Steps of a scripted node"),
-        ("consumer", "Steps of a consumer under test"),
-    ):
-        _section(
-            title, [(_usage(w.name, w.options), w.doc) for w in STEPS.values() if w.of == kind]
-        )
+    from kvcs_conformance.evidence.wait import EVENTS
+
+    for kind, title in _KINDS.items():
+        _section(title, [(_usage(w.name, w.options), w.doc) for w in STEPS[kind].values()])
     _section("Waiting", [(word.name, word.doc) for word in WAITS.values()])
     _section("Events that `expect` knows", list(EVENTS.items()))
     _section(
@@ -63,6 +68,8 @@ def _usage(name: str, options: Iterable[str]) -> str:
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> None:
+    if not entries:
+        return
     click.secho(title, bold=True)
     for name, doc in entries:
         click.echo(f"  {name}")

@@ -7,6 +7,22 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Record
 
+EVENTS: dict[str, str] = {
+    "announced": "PUBLISH_NAMESPACE arrived",
+    "namespace": "NAMESPACE arrived",
+    "answered": "every request of the step labelled `of` has its OK or its error",
+    "delivered": "every fetch of the step labelled `of` ended: FIN, reset, or refused",
+    "object": "an Object of `track` arrived, in `layer` and at `block` if given",
+    "end-of-group": "End of Group of `layer` of `track` arrived",
+    "end-of-track": "End of Track of `track` arrived",
+    "track-ended": "PUBLISH_DONE of `track` arrived",
+    "layer-published": "the publisher handed over `layer` (default: any)",
+    "completed": "the publisher completed the segment",
+    "layer-usable": "the consumer reported `layer` usable",
+    "done": "the consumer reported that it is done",
+}
+"""What an `expect` step can wait for."""
+
 _OBJECT = "moqt:object_received"
 _SIMPLE: dict[str, str] = {
     "namespace": "kvcs:namespace",

@@ -14,7 +14,7 @@ from kvcs.publisher.publication import Publication
 from moqt.relay import Relay
 
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.stage import Peers
+from kvcs_conformance.peers import Peers
 from kvcs_conformance.verdicts import Reason
 
 Role = TypeVar("Role", bound=type)

@@ -1,1 +1,1 @@
-"""The nodes of a run: roles of the reference, peers under test, and scripted ones."""
+"""The nodes of a run: one module per kind, each behind the interface of `node.Node`."""

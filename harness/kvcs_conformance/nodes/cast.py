@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One node: what it is (`publisher`, `relay`, `consumer`, `scripted`), the scope token that
-    it carries, and whether it is the peer under test."""
+    it carries, the nodes that it connects to, what it has otherwise than the scenario, and
+    whether it is the peer under test."""
 
     kind: str
     token: str = "scope"
+    to: tuple[str, ...] = ()
+    scenario: Mapping[str, Any] = field(default_factory=dict)
     under_test: bool = False
 
+    @property
+    def listens(self) -> bool:
+        """Whether others connect to it."""
+        return self.kind == "relay" or not self.to
 
+
+_RELAY = ("relay",)
 _CASTS: dict[str, dict[str, Part]] = {
-    "publisher": {"consumer": Part("scripted"), "publisher": Part("publisher", under_test=True)},
+    "publisher": {
+        "consumer": Part("scripted"),
+        "publisher": Part("publisher", to=("consumer",), under_test=True),
+    },
     "relay": {
         "relay": Part("relay", under_test=True),
-        "publisher": Part("publisher"),
-        "consumer": Part("scripted"),
+        "publisher": Part("publisher", to=_RELAY),
+        "consumer": Part("scripted", to=_RELAY),
     },
     "consumer": {
         "relay": Part("relay"),
-        "publisher": Part("publisher"),
-        "consumer": Part("consumer", under_test=True),
+        "publisher": Part("publisher", to=_RELAY),
+        "consumer": Part("consumer", to=_RELAY, under_test=True),
     },
 }
 
@@ -37,11 +49,23 @@ def cast(sut: str, scenario: Mapping[str, Any]) -> dict[str, Part]:
 
     A publisher under test connects to the scripted consumer, which listens. A relay stands
     between a publisher and scripted consumers. A consumer under test connects to a relay of ours,
-    and so do the publishers. `scenario["nodes"]` adds more.
+    and so do the publishers. `scenario["nodes"]` adds more, or says more of one of these; what
+    listens starts before what connects, and consumers start last.
     """
     nodes = dict(_CASTS[sut])
+    default = ("consumer",) if sut == "publisher" else _RELAY
     for name, more in scenario.get("nodes", {}).items():
-        nodes[name] = Part(more["kind"], more.get("token", "scope"))
-    if sut == "consumer":  # what it connects to comes first
-        nodes["consumer"] = nodes.pop("consumer")
-    return nodes
+        to = more.get("to", default if more["kind"] != "relay" else ())
+        nodes[name] = Part(
+            more["kind"],
+            more.get("token", "scope"),
+            (to,) if isinstance(to, str) else tuple(to),
+            more.get("scenario", {}),
+            nodes[name].under_test if name in nodes else False,
+        )
+    return dict(sorted(nodes.items(), key=lambda item: _rank(item[1])))
+
+
+def _rank(part: Part) -> int:
+    """Relays first, the one behind another after it (as declared), consumers last."""
+    return 0 if part.listens else 2 if part.kind == "consumer" else 1

@@ -10,9 +10,10 @@ from kvcs.authorization import bearer
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
 from kvcs.errors import KvcsError
 from kvcs.identity import P0
-from moqt.session import SessionConfig
 
 from kvcs_conformance.evidence.record import Recorder
+from kvcs_conformance.nodes.cast import Part
+from kvcs_conformance.nodes.node import Node, Setting
 from kvcs_conformance.scenario import Scenario, seconds
 
 
@@ -40,33 +41,38 @@ def consume_request(
     )
 
 
-class ConsumerNode:
-    """One restore; each report becomes a record `kvcs:…`.
+class ConsumerNode(Node):
+    """A consumer, which starts with its first step; each of its reports becomes a record `kvcs:…`.
 
     With the report `done` come records `kvcs:tensors`: SHA-256 over K then V of each block, per
     layer that the consumer hands out whole.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        recorder: Recorder,
-        consumer_class: type[Consumer],
-        request: ConsumeRequest,
-    ) -> None:
-        self._blocks = scenario.blocks if request.blocks is None else request.blocks
-        self._recorder = recorder
-        config = SessionConfig(trace=recorder.trace)
-        self.endpoint = consumer_class(request, self._report, config)
+    def __init__(self, name: str, part: Part, setting: Setting, recorder: Recorder) -> None:
+        super().__init__(name, part, setting, recorder)
+        self._class = setting.peers.consumer if self.main else Consumer
+        self._blocks = 0
+        self.endpoint: Consumer | None = None
+
+    def put_up(self) -> None:
+        """A consumer starts with its first step."""
+
+    def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
+        sources = [self.setting.address(name) for name in self.part.to]
+        request = consume_request(self.scenario, body, sources, self.token)
+        self.request = {**self.scenario.as_json(), **body, "sources": sources}
+        self._blocks = self.scenario.blocks if request.blocks is None else request.blocks
+        self.endpoint = self._class(request, self._report, self.setting.config(self.name))
+        self.link.client(self.name, self.endpoint)
 
     def _report(self, event: dict[str, Any]) -> None:
         details = {key: value for key, value in event.items() if key not in ("event", "time")}
         if event["event"] == "done":
             self._hand_out()
-        self._recorder.trace(f"kvcs:{event['event']}", details)
+        self.recorder.trace(f"kvcs:{event['event']}", details)
 
     def _hand_out(self) -> None:
-        result = self.endpoint.result
+        result = self.endpoint.result if self.endpoint is not None else None
         if result is None:
             return
         for layer in result.layers:
@@ -78,6 +84,6 @@ class ConsumerNode:
                     for section in result.sections(layer, block):
                         digest.update(section)
             except KvcsError as error:
-                self._recorder.trace("kvcs:no-tensors", {"layer": layer, "why": str(error)})
+                self.recorder.trace("kvcs:no-tensors", {"layer": layer, "why": str(error)})
                 continue
-            self._recorder.trace("kvcs:tensors", {"layer": layer, "sha256": digest.hexdigest()})
+            self.recorder.trace("kvcs:tensors", {"layer": layer, "sha256": digest.hexdigest()})

@@ -6,47 +6,67 @@ requests that it is told to, accepts a PUBLISH_NAMESPACE, and records answers, O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kvcs.authorization import bearer
 from moqt.session import Request, Session
 from moqt.session import events as ev
 from moqt.wire.errors import RequestErrorCode
-from moqt.wire.filters import (
-    FROM_START,
-    NEXT_OBJECT,
-    LocationFilter,
-    LocationFilterType,
-)
 from moqt.wire.messages import Parameters
 from moqt.wire.names import FullTrackName
 from moqt.wire.tokens import Token
 
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
+from kvcs_conformance.nodes.cast import Part
+from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.scripted.steps import STEPS
 
 if TYPE_CHECKING:
     from moqt.endpoint import Host
     from moqt.session.events import Event
 
-_FILLS = {
-    "start": Parameters(location_filter=FROM_START),
-    "current": Parameters(location_filter=LocationFilter(LocationFilterType.RELATIVE_START, 1)),
-}
-_ASCENDING = 1
 _TRACK_ENDED = 0x2
 
 
-class ScriptedNode:
-    """An Endpoint under the control of steps; `tokens` go with every request."""
+class ScriptedNode(Node):
+    """An Endpoint under the control of steps; its token goes with every request."""
 
-    def __init__(self, recorder: Recorder, tokens: tuple[Token, ...] = ()) -> None:
-        self.recorder = recorder
+    def __init__(self, name: str, part: Part, setting: Setting, recorder: Recorder) -> None:
+        super().__init__(name, part, setting, recorder)
         self.session: Session | None = None
         self.ready = False
         self.announced: list[tuple[bytes, ...]] = []
-        self._tokens = tokens
+        self.tokens: tuple[Token, ...] = (bearer(self.token),) if self.token else ()
         self._requests: dict[Request, tuple[str, str]] = {}
+
+    # The node.
+
+    def put_up(self) -> None:
+        config = self.setting.config(self.name)
+        if not self.part.to:
+            self.setting.listens(self.name, self.link.serve(self.name, self, config))
+            return
+        self.link.client(self.name, self)
+        (url,) = (self.setting.address(name) for name in self.part.to)
+
+        def connect() -> None:
+            self.session = self._host.connect(url, config)
+
+        self.link.act(self.name, connect)
+
+    def await_ready(self) -> None:
+        if not self.link.wait(lambda: self.ready, PATIENCE):
+            raise SetupFailed(f"{self.name} got no session within {PATIENCE:g} s")
+
+    def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
+        if not self.part.to and not self.link.wait(lambda: bool(self.announced), PATIENCE):
+            raise SetupFailed("the publisher announced no namespace")
+        self.link.act(self.name, lambda: STEPS[word](self, label, body))
+
+    def sessions(self) -> Iterable[Session]:
+        return (self.session,) if self.session is not None else ()
 
     # The Endpoint.
 
@@ -110,9 +130,6 @@ class ScriptedNode:
 
     # What steps call.
 
-    def connect(self, url: str, config: Any) -> None:
-        self.session = self._host.connect(url, config)
-
     def ask(self, label: str, kind: str, track: str, act: Callable[[Session], Request]) -> None:
         """Open one request; the record `kvcs:asked` links its Request ID to the step's label."""
         if self.session is None or not self.ready:
@@ -123,58 +140,8 @@ class ScriptedNode:
             "kvcs:asked", {"label": label, "kind": kind, "track": track, "request": request.id}
         )
 
-    def subscribe(self, label: str, namespace: Sequence[bytes], track: str, start: str) -> None:
-        parameters = Parameters(
-            authorization_tokens=self._tokens,
-            location_filter=NEXT_OBJECT,
-            fill=_FILLS.get(start),
-        )
-        name = _name(namespace, track)
-        self.ask(label, "SUBSCRIBE", track, lambda session: session.subscribe(name, parameters))
-
-    def fetch(
-        self, label: str, namespace: Sequence[bytes], track: str, first: int, last: int
-    ) -> None:
-        wanted = LocationFilter(LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first)
-        parameters = Parameters(
-            authorization_tokens=self._tokens, location_filter=wanted, group_order=_ASCENDING
-        )
-        name = _name(namespace, track)
-        self.ask(label, "FETCH", track, lambda session: session.fetch(name, parameters))
-
-    def track_status(self, label: str, namespace: Sequence[bytes], track: str) -> None:
-        parameters = Parameters(authorization_tokens=self._tokens)
-        name = _name(namespace, track)
-        self.ask(
-            label, "TRACK_STATUS", track, lambda session: session.track_status(name, parameters)
-        )
-
-    def subscribe_namespace(self, label: str, prefix: Sequence[bytes]) -> None:
-        parameters = Parameters(authorization_tokens=self._tokens)
-        fields = tuple(prefix)
-        self.ask(
-            label,
-            "SUBSCRIBE_NAMESPACE",
-            "",
-            lambda session: session.subscribe_namespace(fields, parameters),
-        )
-
-    def publish_namespace(self, label: str, namespace: Sequence[bytes]) -> None:
-        parameters = Parameters(authorization_tokens=self._tokens)
-        fields = tuple(namespace)
-        self.ask(
-            label,
-            "PUBLISH_NAMESPACE",
-            "",
-            lambda session: session.publish_namespace(fields, parameters),
-        )
-
     def probe(self, label: str) -> None:
         """A harmless question whose answer proves that the peer has come this far."""
         name = FullTrackName((b"kvcs-conformance", b"fence"), b"nothing")
         parameters = Parameters()
         self.ask(label, "TRACK_STATUS", "", lambda session: session.track_status(name, parameters))
-
-
-def _name(namespace: Sequence[bytes], track: str) -> FullTrackName:
-    return FullTrackName(tuple(namespace), track.encode())

@@ -1,0 +1,23 @@
+"""The words of a case: steps, waits, ways to tamper, and the scenario's keys.
+
+Each word carries its own documentation and the JSON Schema of what follows it; the schema of a
+case and the output of `kvcs list --steps` are made of these tables. Which events can be waited
+for stands in `evidence.wait`, beside how they are recognised.
+"""
+
+from kvcs_conformance.cases.words import consumer, network, publisher, relay, scripted
+from kvcs_conformance.cases.words.base import NAME, Schema, Word
+from kvcs_conformance.cases.words.publisher import TAMPERS
+from kvcs_conformance.cases.words.scenario import SCENARIO
+from kvcs_conformance.cases.words.waiting import WAITS
+
+STEPS: dict[str, dict[str, Word]] = {
+    "publisher": publisher.STEPS,
+    "scripted": scripted.STEPS,
+    "relay": relay.STEPS,
+    "consumer": consumer.STEPS,
+    "network": network.STEPS,
+}
+"""The steps by the kind of node that takes them."""
+
+__all__ = ["NAME", "SCENARIO", "STEPS", "TAMPERS", "WAITS", "Schema", "Word"]

@@ -1,0 +1,5 @@
+"""A node that does what a case's steps say."""
+
+from kvcs_conformance.nodes.scripted.node import ScriptedNode
+
+__all__ = ["ScriptedNode"]

@@ -1,0 +1,126 @@
+"""The steps of a scripted node, by the words of `cases.words.scripted`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from moqt.session import Session
+from moqt.wire.filters import FROM_START, NEXT_OBJECT, LocationFilter, LocationFilterType
+from moqt.wire.messages import Parameters
+from moqt.wire.names import FullTrackName
+
+if TYPE_CHECKING:
+    from kvcs_conformance.nodes.scripted.node import ScriptedNode
+
+StepFunction: TypeAlias = "Callable[[ScriptedNode, str, Mapping[str, Any]], None]"
+
+STEPS: dict[str, StepFunction] = {}
+"""Each is called with the node, the label of the step, and what is written with it."""
+
+_FILLS = {
+    "start": Parameters(location_filter=FROM_START),
+    "current": Parameters(location_filter=LocationFilter(LocationFilterType.RELATIVE_START, 1)),
+}
+_ASCENDING = 1
+
+
+def step(word: str) -> Callable[[StepFunction], StepFunction]:
+    """Enter a function into the table."""
+
+    def enter(function: StepFunction) -> StepFunction:
+        STEPS[word] = function
+        return function
+
+    return enter
+
+
+@step("subscribe")
+def subscribe(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """One SUBSCRIBE for each track, with Next Object and perhaps a fill."""
+    parameters = Parameters(
+        authorization_tokens=node.tokens,
+        location_filter=NEXT_OBJECT,
+        fill=_FILLS.get(body["from"]),
+    )
+    for track in body["subscribe"]:
+        node.ask(
+            label,
+            "SUBSCRIBE",
+            track,
+            partial(Session.subscribe, track=_name(node, track), parameters=parameters),
+        )
+
+
+@step("fetch")
+def fetch(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """One FETCH for each track, of whole Groups, ascending."""
+    first, last = body["layers"]
+    wanted = LocationFilter(LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first)
+    parameters = Parameters(
+        authorization_tokens=node.tokens, location_filter=wanted, group_order=_ASCENDING
+    )
+    for track in body["fetch"]:
+        node.ask(
+            label,
+            "FETCH",
+            track,
+            partial(Session.fetch, track=_name(node, track), parameters=parameters),
+        )
+
+
+@step("track-status")
+def track_status(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """One TRACK_STATUS for each track."""
+    parameters = Parameters(authorization_tokens=node.tokens)
+    for track in body["track-status"]:
+        node.ask(
+            label,
+            "TRACK_STATUS",
+            track,
+            partial(Session.track_status, track=_name(node, track), parameters=parameters),
+        )
+
+
+@step("subscribe-namespace")
+def subscribe_namespace(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """SUBSCRIBE_NAMESPACE of a prefix of the publication's namespace, or of what looks like one."""
+    parameters = Parameters(authorization_tokens=node.tokens)
+    prefix = _prefix(node.setting.namespace(), body["subscribe-namespace"])
+    node.ask(
+        label,
+        "SUBSCRIBE_NAMESPACE",
+        "",
+        lambda session: session.subscribe_namespace(prefix, parameters),
+    )
+
+
+@step("publish-namespace")
+def publish_namespace(node: ScriptedNode, label: str, _: Mapping[str, Any]) -> None:
+    """PUBLISH_NAMESPACE of a new publication of the same prefix and scope."""
+    parameters = Parameters(authorization_tokens=node.tokens)
+    another = node.scenario.publication_id("another publisher")
+    namespace = (*node.setting.namespace()[:4], another)
+    node.ask(
+        label,
+        "PUBLISH_NAMESPACE",
+        "",
+        lambda session: session.publish_namespace(namespace, parameters),
+    )
+
+
+def _name(node: ScriptedNode, track: str) -> FullTrackName:
+    return FullTrackName(node.setting.namespace(), track.encode())
+
+
+def _prefix(namespace: Sequence[bytes], word: int | str) -> tuple[bytes, ...]:
+    """The prefix that a `subscribe-namespace` step asks for."""
+    version, scope = namespace[:2]
+    if isinstance(word, int):
+        return tuple(namespace[:word])
+    if word == "scope-cut":
+        return (version, scope[:-1])
+    if word == "scope-other":
+        return (version, scope[:-1] + bytes([scope[-1] ^ 0x01]))
+    return (version + scope[:1], scope[1:])
