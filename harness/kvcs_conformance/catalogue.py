@@ -1,10 +1,16 @@
-"""The requirement catalogue: what is asked of whom, in our words, and where the text says it."""
+"""The requirement catalogue: what is asked of whom, in our words, and where the text says it.
+
+Every entry is classified for every role that it binds: a case judges it (`judged`), a later part
+of the harness will (`planned`), no KVCS procedure rests on it (`outside`), or nothing shows it from
+outside (`untestable`); all but the first with the reason.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +19,34 @@ from kvcs_conformance.source import Document, read_yaml
 from kvcs_conformance.verdicts import SEVERITY, Level
 
 ROLES = ("publisher", "relay", "consumer", "registry")
+FILES = ("kvcs-00.yaml", "moqt-22.yaml")
+_TEXT = {"type": "string", "minLength": 1}
+_ROLE_LIST = {
+    "type": "array",
+    "minItems": 1,
+    "uniqueItems": True,
+    "items": {"enum": list(ROLES)},
+}
+_REASONS = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": dict.fromkeys(ROLES, _TEXT),
+}
+
+
+class Standing(StrEnum):
+    """How an entry stands for one role."""
+
+    JUDGED = "judged"
+    PLANNED = "planned"
+    OUTSIDE = "outside"
+    UNTESTABLE = "untestable"
+    UNCLASSIFIED = "unclassified"
+
+
+TESTABLE = (Standing.JUDGED, Standing.PLANNED)
+_WITH_REASON = (Standing.PLANNED, Standing.OUTSIDE, Standing.UNTESTABLE)
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -21,14 +55,14 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "required": ["catalogue", "revision", "source", "requirements"],
     "properties": {
-        "catalogue": {"type": "string", "minLength": 1},
-        "revision": {"type": "string", "minLength": 1},
+        "catalogue": _TEXT,
+        "revision": _TEXT,
         "source": {
             "type": "object",
             "additionalProperties": False,
             "required": ["title", "sha256"],
             "properties": {
-                "title": {"type": "string", "minLength": 1},
+                "title": _TEXT,
                 "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
             },
         },
@@ -36,7 +70,12 @@ SCHEMA: dict[str, Any] = {
             "type": "object",
             "description": "open places of the text by number, with the reading that is taken",
             "propertyNames": {"pattern": "^A[1-9][0-9]*$"},
-            "additionalProperties": {"type": "string", "minLength": 1},
+            "additionalProperties": _TEXT,
+        },
+        "reasons": {
+            "type": "object",
+            "description": "reasons that many entries share, for aliases to point at",
+            "additionalProperties": _TEXT,
         },
         "requirements": {
             "type": "array",
@@ -46,17 +85,22 @@ SCHEMA: dict[str, Any] = {
                 "additionalProperties": False,
                 "required": ["id", "level", "roles", "clause", "text"],
                 "properties": {
-                    "id": {"type": "string", "pattern": "^[A-Z]+-[0-9A-Z.]+-[0-9]+$"},
+                    "id": {"type": "string", "pattern": "^[A-Z]+-([0-9A-Z.]+-[0-9]+|R[0-9]{3})$"},
                     "level": {"enum": [str(level) for level in Level]},
-                    "roles": {
-                        "type": "array",
-                        "minItems": 1,
-                        "uniqueItems": True,
-                        "items": {"enum": list(ROLES)},
+                    "roles": _ROLE_LIST,
+                    "clause": _TEXT,
+                    "text": _TEXT,
+                    "ambiguity": _TEXT,
+                    "observable": {**_TEXT, "description": "what shows it on the wire"},
+                    "since": {
+                        "type": "integer",
+                        "description": "the first MOQT draft that it holds for as it is put here",
+                        "minimum": 14,
                     },
-                    "clause": {"type": "string", "minLength": 1},
-                    "text": {"type": "string", "minLength": 1},
-                    "ambiguity": {"type": "string", "minLength": 1},
+                    "judged": {**_ROLE_LIST, "description": "roles that a case can judge"},
+                    "planned": {**_REASONS, "description": "what a case by role waits for"},
+                    "outside": {**_REASONS, "description": "why KVCS does not rest on it"},
+                    "untestable": {**_REASONS, "description": "why nothing shows it"},
                 },
             },
         },
@@ -66,7 +110,8 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One entry; `clause` is the section by the catalogue's numbering."""
+    """One entry; `clause` is the section by the catalogue's numbering, `since` the first MOQT
+    draft that it holds for (None: all), `standings` has its classification by role."""
 
     id: str
     level: Level
@@ -74,16 +119,40 @@ class Requirement:
     clause: str
     text: str
     ambiguity: str | None = None
+    observable: str | None = None
+    since: int | None = None
+    standings: Mapping[str, tuple[Standing, str | None]] = field(default_factory=dict)
+
+    def standing(self, role: str) -> Standing:
+        """How the entry stands for `role`."""
+        return self.standings.get(role, (Standing.UNCLASSIFIED, None))[0]
+
+    def why(self, role: str) -> str | None:
+        """Why no case judges the entry for `role`; None where one does, or nobody has said."""
+        return self.standings.get(role, (Standing.UNCLASSIFIED, None))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of the catalogue, and the exact text that its entries restate."""
+
+    name: str
+    revision: str
+    title: str
+    sha256: str
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All entries of one revision by id, and the SHA-256 of the file that they came from."""
+    """All entries by id. `name` and `revision` are those of the first file; `sha256` is taken over
+    the octets of all files in their order."""
 
     name: str
     revision: str
     sha256: str
     requirements: Mapping[str, Requirement]
+    ambiguities: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
 
     def __getitem__(self, requirement: str) -> Requirement:
         return self.requirements[requirement]
@@ -91,44 +160,92 @@ class Catalogue:
     def __contains__(self, requirement: str) -> bool:
         return requirement in self.requirements
 
+    @property
+    def moqt(self) -> str | None:
+        """The MOQT draft whose rules are among the entries."""
+        return next((source.revision for source in self.sources if source.name == "moqt"), None)
+
     def level(self, requirements: Iterable[str]) -> Level:
         """The level that binds most among `requirements`."""
         levels = {self.requirements[name].level for name in requirements}
         return next(level for level in SEVERITY if level in levels)
 
 
-def load(path: Path | None = None) -> Catalogue:
-    """Read a catalogue, by default KVCS revision 00; raises DataError with file and line."""
-    path = path or datafiles.folder("testcases") / "requirements" / "kvcs-00.yaml"
-    document = read_yaml(path)
-    entries = _entries(document)
+def load(*paths: Path) -> Catalogue:
+    """Read catalogue files as one, by default KVCS revision 00 and MOQT draft 22.
+
+    Raises DataError with file and line.
+    """
+    home = datafiles.folder("testcases") / "requirements"
+    documents = [read_yaml(path) for path in paths or [home / name for name in FILES]]
+    digest = hashlib.sha256()
     requirements: dict[str, Requirement] = {}
-    for i, entry in enumerate(entries):
-        if entry["id"] in requirements:
-            raise document.error(("requirements", i, "id"), f"{entry['id']} occurs twice")
-        requirements[entry["id"]] = Requirement(
-            entry["id"],
-            Level(entry["level"]),
-            tuple(entry["roles"]),
-            entry["clause"],
-            entry["text"],
-            entry.get("ambiguity"),
-        )
+    ambiguities: dict[str, str] = {}
+    sources = []
+    for document in documents:
+        for i, entry in enumerate(_entries(document)):
+            if entry["id"] in requirements:
+                raise document.error(("requirements", i, "id"), f"{entry['id']} occurs twice")
+            requirements[entry["id"]] = _requirement(document, i, entry)
+        head = document.data
+        ambiguities |= head.get("ambiguities", {})
+        sources.append(Source(head["catalogue"], head["revision"], **head["source"]))
+        digest.update(document.path.read_bytes())
+    first = sources[0]
     return Catalogue(
-        document.data["catalogue"],
-        document.data["revision"],
-        hashlib.sha256(path.read_bytes()).hexdigest(),
-        requirements,
+        first.name, first.revision, digest.hexdigest(), requirements, ambiguities, tuple(sources)
     )
+
+
+def _requirement(document: Document, i: int, entry: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        id=entry["id"],
+        level=Level(entry["level"]),
+        roles=tuple(entry["roles"]),
+        clause=entry["clause"],
+        text=entry["text"],
+        ambiguity=entry.get("ambiguity"),
+        observable=entry.get("observable"),
+        since=entry.get("since"),
+        standings=_standings(document, i, entry),
+    )
+
+
+def _standings(
+    document: Document, i: int, entry: Mapping[str, Any]
+) -> dict[str, tuple[Standing, str | None]]:
+    """The classification by role; a role that is not bound, or is classified twice, is an error."""
+    found: dict[str, tuple[Standing, str | None]] = {}
+    told: list[tuple[Standing, str, str | None]] = [
+        (Standing.JUDGED, role, None) for role in entry.get(Standing.JUDGED, ())
+    ]
+    for standing in _WITH_REASON:
+        told += [(standing, role, why) for role, why in entry.get(standing, {}).items()]
+    for standing, role, why in told:
+        where = ("requirements", i, standing.value, role)
+        if role not in entry["roles"]:
+            bound = ", ".join(entry["roles"])
+            raise document.error(where, f"{entry['id']} binds {bound}, not the {role}")
+        if role in found:
+            both = f"{found[role][0]} and {standing}"
+            raise document.error(where, f"{entry['id']} is both {both} for the {role}")
+        found[role] = (standing, why)
+    return found
 
 
 def _entries(document: Document) -> list[dict[str, Any]]:
     """The entries when they have the shape that `load` needs; the schema explains what is wrong."""
     try:
         entries: list[dict[str, Any]] = document.data["requirements"]
-        good = bool(entries) and {"catalogue", "revision"} <= document.data.keys()
+        head = document.data
+        good = bool(entries) and {"catalogue", "revision"} <= head.keys()
+        good = good and head["source"].keys() == {"title", "sha256"}
+        good = good and isinstance(head.get("ambiguities", {}), dict)
         for entry in entries:
-            good = good and isinstance(entry["id"], str) and isinstance(entry["text"], str)
+            good = good and all(isinstance(entry[key], str) for key in ("id", "clause", "text"))
+            good = good and isinstance(entry["roles"], list)
+            good = good and isinstance(entry.get(Standing.JUDGED, []), list)
+            good = good and all(isinstance(entry.get(kind, {}), dict) for kind in _WITH_REASON)
             Level(entry["level"])
     except (KeyError, TypeError, ValueError, AttributeError):
         good = False

@@ -8,7 +8,6 @@ import pytest
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.cases import load_cases, select
 from kvcs_conformance.errors import DataError, UsageError
-from kvcs_conformance.source import read_yaml
 
 GOOD = """\
 id: publisher/order/sample
@@ -124,38 +123,3 @@ def test_an_empty_selection_is_an_error(catalogue: catalogues.Catalogue) -> None
     """A selector that matches nothing is named."""
     with pytest.raises(UsageError, match="no case matches 'nothing/'"):
         select(load_cases(catalogue, check=False), ["relay", "nothing/"])
-
-
-def test_the_catalogue_is_whole(catalogue: catalogues.Catalogue) -> None:
-    """The catalogue has 128 entries in the numbers that its source counts, by its schema."""
-    levels = [entry.level.value for entry in catalogue.requirements.values()]
-    assert {level: levels.count(level) for level in set(levels)} == {
-        "MUST": 20,
-        "MUST NOT": 5,
-        "SHOULD": 9,
-        "MAY": 1,
-        "STATED": 93,
-    }
-
-
-def test_catalogue_errors_name_the_line(tmp_path: Path) -> None:
-    """A catalogue entry with an unknown level, or one that occurs twice, is named by its line."""
-    head = (
-        f'catalogue: x\nrevision: "00"\nsource: {{title: t, sha256: {"a" * 64}}}\nrequirements:\n'
-    )
-    entry = "  - {id: X-1-1, level: MUST, roles: [relay], clause: c, text: t}\n"
-    path = tmp_path / "x.yaml"
-    path.write_text(head + entry.replace("MUST", "OUGHT"))
-    with pytest.raises(DataError, match=r"x\.yaml:5: unknown value 'OUGHT'"):
-        catalogues.load(path)
-    path.write_text(head + entry + entry)
-    with pytest.raises(DataError, match=r"x\.yaml:6: X-1-1 occurs twice"):
-        catalogues.load(path)
-
-
-def test_the_catalogue_keeps_its_schema() -> None:
-    """The catalogue that is shipped has no key that its schema does not know."""
-    from kvcs_conformance import datafiles
-
-    document = read_yaml(datafiles.folder("testcases") / "requirements" / "kvcs-00.yaml")
-    assert catalogues.check(document) is None
