@@ -281,14 +281,16 @@ def test_explain_says_what_is_wrong(tmp_path: Path) -> None:
     assert "  KVCS-4-8 STATED (4 Object Payload): Layer equals the Group ID." in lines
     assert "  expected: 0x00000000" in lines
     assert "  observed: 0x00000001" in lines
-    assert "  octets from 8: 00 00 00 01" in lines
+    place = lines.index("  octets 8..11 of the payload:")
+    assert "      8  00 00 00 01  Layer  1" == lines[place + 1]
     assert "  at fault: publisher" in lines
     assert any(line.startswith(">") and "k.raw.s0 (0, 0)" in line for line in lines)
     (events,) = (line for line in lines if line.startswith("events before it"))
     log, _, number = events.rpartition("(")[2].rstrip(")").partition(":")
     home = case_folder(tmp_path, "publisher/payload/header-and-digest")
     assert '"group":0,"object":0' in (home / log).read_text().split("\n")[int(number) - 1]
-    assert lines[-1] == ("  kvcs run publisher/payload/header-and-digest --link memory --seed 0")
+    again = "kvcs run publisher/payload/header-and-digest --link memory --seed 0"
+    assert lines[-1].split(maxsplit=1) == ["again", again]
 
 
 @pytest.mark.slow
@@ -300,17 +302,17 @@ def test_every_mutants_failure_can_be_explained(tmp_path: Path) -> None:
         save(outcome, tmp_path)
         result = results.results([outcome], CATALOGUE, link="memory", seed=0)
         told = explain(tmp_path, result, chosen.id, CATALOGUE)
-        assert len(told.splitlines()) <= 45
+        assert len(told.splitlines()) <= 40
 
 
 def test_explain_names_the_cases_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An unknown case is refused with the list of those in the run."""
+    """An unknown case is refused with the names in the run that are like it."""
     assert command("run", "publisher/retention/*", "--out", tmp_path) == 0
     capsys.readouterr()
     assert command("explain", tmp_path, "publisher/x") == 2
-    assert "it has publisher/retention/stated" in capsys.readouterr().err
+    assert "did you mean publisher/retention/stated?" in capsys.readouterr().err
     assert command("explain", tmp_path, "publisher/retention/stated") == 0
     assert capsys.readouterr().out.startswith("publisher/retention/stated: pass\n")
 

@@ -1,131 +1,173 @@
-"""Why a case has its verdict, in a screenful, from the saved result and evidence alone."""
+"""An explanation in a screenful of text."""
 
 from __future__ import annotations
 
-import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.evidence.files import LOG_SUFFIX, case_folder
-from kvcs_conformance.evidence.read import Record, read_evidence
-from kvcs_conformance.verdicts import REASONS, Reason
+from kvcs_conformance.report.explanation import Explanation, Scene, explain_case
+from kvcs_conformance.report.octets import Field
+from kvcs_conformance.report.plain import short
 
 _WIDTH = 98
-_EVENTS_BEFORE = 8
-_OCTETS_SHOWN = 64
+_LINES = 40
 
 
-def explain(out: Path, result: Mapping[str, Any], name: str, catalogue: Catalogue) -> str:
-    """The explanation of one case; raises UsageError when the run has no such case."""
-    case = next((case for case in result["cases"] if case["id"] == name), None)
-    if case is None:
-        known = ", ".join(case["id"] for case in result["cases"])
-        raise UsageError(f"the run in {out} has no case {name!r}; it has {known}")
-    return "\n".join(_lines(out, result, case, catalogue))
+class _Room(NamedTuple):
+    """How much of each part is shown."""
+
+    clauses: int
+    fields: int
+    before: int
+    opposite: int
+    seen: int
+    text: int
 
 
-def _lines(
-    out: Path, result: Mapping[str, Any], case: Mapping[str, Any], catalogue: Catalogue
-) -> Iterator[str]:
-    reason = case["reason"]
-    yield f"{case['id']}: {case['verdict']}" + (f" ({reason})" if reason else "")
-    yield from _wrap(case["title"], "  ")
-    if reason:
-        yield from _wrap(REASONS[Reason(reason)], "  ")
-    findings = case["findings"]
-    decisive = next((f for f in findings if f["outcome"] != "upheld"), None)
+_ROOMS = (
+    _Room(3, 12, 7, 4, 12, 600),
+    _Room(2, 8, 6, 3, 12, 400),
+    _Room(2, 6, 5, 2, 9, 300),
+    _Room(2, 5, 4, 2, 7, 250),
+    _Room(1, 4, 3, 1, 5, 190),
+    _Room(1, 3, 2, 1, 3, 95),
+)
+
+
+def find(out: Path, result: dict[str, Any], name: str) -> dict[str, Any]:
+    """The case of this name in a run; UsageError, with names like it, when the run has none."""
+    cases: list[dict[str, Any]] = result["cases"]
+    for case in cases:
+        if case["id"] == name:
+            return case
+    ids = [case["id"] for case in cases]
+    near = get_close_matches(name, ids, n=3, cutoff=0.5)
+    near += [i for i in ids if name.lower() in i.lower() and i not in near][: 5 - len(near)]
+    told = f"did you mean {', '.join(near)}?" if near else f"it has {len(ids)} others"
+    raise UsageError(f"the run in {out} has no case {name!r}; {told}")
+
+
+def explain(out: Path, result: dict[str, Any], name: str, catalogue: Catalogue) -> str:
+    """The explanation of one case as text; UsageError when the run has no such case."""
+    return as_text(explain_case(out, result, find(out, result, name), catalogue), out)
+
+
+def as_text(told: Explanation, out: Path) -> str:
+    """At most 40 lines of at most 98 columns: the less room, the less of what is the least."""
+    for room in _ROOMS:
+        lines = list(_lines(told, out, room))
+        if len(lines) <= _LINES:
+            break
+    return "\n".join(lines[:_LINES])
+
+
+def _lines(told: Explanation, out: Path, room: _Room) -> Iterator[str]:
+    yield short(f"{told.id}: {told.verdict}" + (f" ({told.reason})" if told.reason else ""), _WIDTH)
+    yield from _wrap(told.title, "  ", room.text)
+    if told.meaning:
+        yield from _wrap(told.meaning, "  ", room.text)
+    if told.known:
+        link = told.known.get("link", "")
+        yield from _wrap(f"known {told.known.get('kind', 'failure')}: {link}", "  ", room.text)
+    if told.unexpected:
+        yield "  it passes, although the overlay knows it as failing"
     yield ""
     yield "clause"
-    spoken = (decisive or {}).get("requires") or case["requires"]
-    for requirement in spoken[:3]:
-        if requirement in catalogue:
-            entry = catalogue[requirement]
-            yield from _wrap(f"{entry.id} {entry.level} ({entry.clause}): {entry.text}", "  ")
-    if len(spoken) > 3:
-        yield f"  and {len(spoken) - 3} more: {', '.join(spoken[3:])}"
-    if decisive is None:
-        yield ""
-        yield "seen"
-        for finding in findings[:12]:
-            place = f" [{_place(finding)}]" if "node" in finding else ""
-            yield from _wrap(finding["text"] + place, "  ")
-        if len(findings) > 12:
-            yield f"  and {len(findings) - 12} more"
+    for clause in told.clauses[: room.clauses]:
+        text = f"{clause.id} {clause.level} ({clause.clause}): {clause.text}"
+        yield from _wrap(text, "  ", room.text)
+    rest = [clause.id for clause in told.clauses[room.clauses :]]
+    if rest:
+        yield from _wrap(f"and {len(rest)} more: {', '.join(rest)}", "  ", _WIDTH)
+    yield ""
+    if told.found:
+        yield from _found(told, room)
+        yield from _events(told, room)
     else:
-        yield from _decisive(out, case, decisive)
-    if findings:
-        yield ""
-        yield "evidence"
-        yield f"  {case_folder(out, case['id'], twin=case['verdict'] == 'blocked')}"
+        yield "seen"
+        for seen in told.seen[: room.seen]:
+            place = f" [{seen.place}]" if seen.place else ""
+            yield from _wrap(seen.text + place, "  ", room.text)
+        if len(told.seen) > room.seen:
+            yield f"  and {len(told.seen) - room.seen} more"
+    if told.twin and not told.found:
+        yield f"  the positive twin {told.twin}"
+    if told.trouble:
+        yield from _wrap(f"evidence that cannot be read: {told.trouble}", "", room.text)
     yield ""
-    yield "again"
-    words = ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(result["seed"])]
-    peer = result["peers"][case["sut"]]
-    yield "  " + shlex.join(words if peer == "reference" else [*words, "--mutant", peer])
+    yield f"evidence  {out / told.evidence}"
+    yield f"again     {told.again}"
 
 
-def _decisive(out: Path, case: Mapping[str, Any], finding: Mapping[str, Any]) -> Iterator[str]:
-    yield ""
+def _found(told: Explanation, room: _Room) -> Iterator[str]:
     yield "found"
-    yield from _wrap(finding["text"], "  ")
-    for name in ("expected", "observed"):
-        if name in finding:
-            yield from _wrap(f"{name}: {finding[name]}", "  ")
-    if octets := finding.get("octets"):
-        offset = finding.get("offset", 0)
-        count = len(octets) // 2
-        more = f", the first {_OCTETS_SHOWN} of {count}" if count > _OCTETS_SHOWN else ""
-        shown = _spaced(octets[: 2 * _OCTETS_SHOWN])
-        yield from _wrap(f"octets from {offset}{more}: {shown}", "  ")
-    yield f"  at fault: {case['blame'] or 'nobody is named'}"
-    if "node" in finding:
-        yield ""
-        yield f"events before it, as {finding['node']} saw them ({_place(finding)})"
-        twin = case["verdict"] == "blocked"
-        folder = case_folder(out, case["id"], twin=twin)
-        log = read_evidence(folder).logs.get(finding["node"], ())
-        last = finding["index"]
-        for record in log[max(0, last - _EVENTS_BEFORE) : last + 1]:
-            mark = ">" if record.index == last else " "
-            yield f"{mark} {record.time:9.4f} s  {_event(record)}"[:_WIDTH]
+    if told.why and told.why != told.found:
+        yield from _wrap(told.why, "  ", room.text)
+    yield from _wrap(told.found, "  ", room.text)
+    if told.expected:
+        yield from _wrap(f"expected: {told.expected}", "  ", room.text)
+    if told.observed:
+        yield from _wrap(f"observed: {told.observed}", "  ", room.text)
+    octets = told.octets
+    if octets and not octets.fields:
+        of = f" of the {octets.structure}" if octets.structure else ""
+        more = f", the first 64 of {octets.count}" if octets.count > 64 else ""
+        text = f"octets from {octets.offset}{of}{more}: {octets.hexadecimal}"
+        yield from _wrap(text, "  ", room.text)
+    elif octets:
+        last = octets.offset + octets.count - 1
+        yield f"  octets {octets.offset}..{last} of the {octets.structure}:"
+        yield from _fields(octets.fields, room.fields)
+    fault = f"at fault: {told.blame or 'nobody is named'}"
+    yield f"  {fault}" + (f"; the positive twin {told.twin}" if told.twin else "")
 
 
-def _place(finding: Mapping[str, Any]) -> str:
-    """File and line of the record that a finding points at; line 1 is the log's header."""
-    return f"{finding['node']}{LOG_SUFFIX}:{finding['index'] + 2}"
+def _fields(fields: tuple[Field, ...], most: int) -> Iterator[str]:
+    """Offset, octets, name and value; lengths and counts go first when there is little room."""
+    shown = fields
+    if len(shown) > most:
+        shown = tuple(f for f in fields if not f.name.endswith((" length", ": fields")))
+    shown = shown[:most]
+    column = max(len(field.octets) for field in shown)
+    for field in shown:
+        cells = f"{field.offset:>5}  {field.octets:<{column}}  {field.name}"
+        yield short(f"  {cells}  {field.value}".rstrip(), _WIDTH)
+    if len(fields) > len(shown):
+        yield f"         and {len(fields) - len(shown)} more fields"
 
 
-def _event(record: Record) -> str:
-    data = record.data
-    kind = record.name.removeprefix("moqt:").removeprefix("kvcs:").replace("_", " ")
-    track = data.get("track")
-    if "message" in data:
-        track = data["message"].get("track")
-        return f"{kind} {data['message']['type']} {track['name'] if track else ''}"
-    if isinstance(track, dict):
-        size = f"{data['payload']['length']} octets"
-        what = size if data["status"] == "NORMAL" else data["status"]
-        return f"{kind} {track['name']} ({data['group']}, {data['object']}) {what}"
-    place = f"{track} ({data['layer']}, {data['block']}) " if "block" in data else ""
-    skipped = {"raw", "header"} | ({"track", "layer", "block", "segment"} if place else set())
-    shown = " ".join(f"{k}={_short(v)}" for k, v in data.items() if k not in skipped)
-    return f"{kind} {place}{shown}"
+def _events(told: Explanation, room: _Room) -> Iterator[str]:
+    if told.before is None:
+        return
+    yield ""
+    node = told.before.node
+    if told.exact:
+        yield f"events before it, as {node} saw them ({told.place})"
+    else:
+        yield f"no single event shows it; the nearest, as {node} saw it ({told.place})"
+    yield from _scene(told.before, room.before, ">" if told.exact else "~")
+    if told.opposite is not None:
+        yield f"at the other end, {told.opposite.node} ({told.opposite.events[-1].place})"
+        yield from _scene(told.opposite, room.opposite, ">")
 
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 24 else f"{text[:8]}…"
+def _scene(scene: Scene, most: int, mark: str) -> Iterator[str]:
+    events = scene.events[-most - 1 :]
+    for event in events:
+        sign = mark if event is events[-1] else " "
+        yield short(f"{sign} {event.time:9.4f} s  {event.text}", _WIDTH)
 
 
-def _spaced(octets: str) -> str:
-    return " ".join(octets[i : i + 2] for i in range(0, len(octets), 2))
-
-
-def _wrap(text: str, indent: str) -> Iterator[str]:
+def _wrap(text: str, indent: str, longest: int) -> Iterator[str]:
     yield from textwrap.wrap(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+        short(text, longest),
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
     )

@@ -1,0 +1,294 @@
+"""Why a case has its verdict, as one structure that every report shows in its own way.
+
+It is built from the saved result and evidence alone. All text in it is plain: what a peer sent
+cannot reach a terminal or a page raw.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kvcs_conformance.catalogue import Catalogue
+from kvcs_conformance.errors import UsageError
+from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, case_folder, read_json
+from kvcs_conformance.evidence.read import Evidence, Record, read_evidence
+from kvcs_conformance.report.events import ECHOES, describe
+from kvcs_conformance.report.octets import Octets, decode
+from kvcs_conformance.report.plain import plain, plain_values
+from kvcs_conformance.report.timeline import Place, Timeline, timeline
+from kvcs_conformance.verdicts import REASONS, Reason, Verdict
+
+_EVENTS_BEFORE = 8
+_EVENTS_OPPOSITE = 4
+_SKIPPED = ECHOES | {"moqt:stream_opened", "moqt:stream_accepted"}
+_TRACK = re.compile(r"\b(?:[a-z]+\.[\w-]+\.s\d+|manifest(?:\.cose)?)(?![\w.])")
+_LOCATION = re.compile(r"\((\d+), (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One requirement in our words; `clause` is the section that it stands in."""
+
+    id: str
+    level: str
+    clause: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of a node's log, `place` its file and line."""
+
+    time: float
+    text: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The last of what one node saw up to the event that decides, which is the last here."""
+
+    node: str
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Positive evidence, and where it stands ("" for what no single event shows)."""
+
+    text: str
+    place: str
+    requires: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One case explained; a text is empty and a tuple has no entry where there is nothing to say.
+
+    `exact` is False when the finding points at no event and the scene shows the nearest one.
+    `why` says why a case was blocked or left open, `trouble` what evidence could not be read.
+    """
+
+    id: str
+    title: str
+    role: str
+    level: str
+    verdict: str
+    reason: str
+    meaning: str
+    requires: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+    why: str
+    found: str
+    expected: str
+    observed: str
+    octets: Octets | None
+    blame: str
+    place: str
+    exact: bool
+    before: Scene | None
+    opposite: Scene | None
+    twin: str
+    seen: tuple[Seen, ...]
+    known: Mapping[str, Any] | None
+    unexpected: bool
+    duration: float
+    draft: str
+    evidence: str
+    again: str
+    trouble: str
+    timeline: Timeline | None
+    decisive: Place | None
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the timeline, which is in the evidence."""
+        values = asdict(self)
+        del values["timeline"], values["decisive"]
+        return values
+
+
+def explain_case(
+    out: Path, result: Mapping[str, Any], case: Mapping[str, Any], catalogue: Catalogue
+) -> Explanation:
+    """The explanation of one case of a run; what of the evidence is unreadable is said in it."""
+    case = plain_values(case)
+    findings: Sequence[Mapping[str, Any]] = case["findings"]
+    of_twin = case["verdict"] == Verdict.BLOCKED and case["reason"] == Reason.TWIN_FAILED
+    open_ = [finding for finding in findings if finding["outcome"] != "upheld"]
+    decisive = open_[1] if of_twin and len(open_) > 1 else open_[0] if open_ else None
+    evidence, trouble = _evidence(out, case, of_twin)
+    place, exact = _place(decisive, evidence, case["sut"])
+    record = evidence.logs[place[0]][place[1]] if place and evidence else None
+    upheld = [f for f in findings if f["outcome"] == "upheld"]
+    apart = [place] if place else [at for f in upheld if (at := _index(f, evidence))]
+    story = timeline(evidence, apart) if evidence is not None else None
+    reason = case["reason"] or ""
+    known = case.get("known")
+    spoken = (decisive or {}).get("requires") or case["requires"]
+    octets = decode(decisive, record if exact else None) if decisive else None
+    return Explanation(
+        id=case["id"],
+        title=case["title"],
+        role=case["sut"],
+        level=case["level"],
+        verdict=case["verdict"],
+        reason=reason,
+        meaning=REASONS[Reason(reason)] if reason in set(Reason) else "",
+        requires=tuple(case["requires"]),
+        clauses=tuple(_clauses(spoken, catalogue)),
+        why=open_[0]["text"] if open_ and open_[0]["outcome"] == "unseen" else "",
+        found=decisive["text"] if decisive else "",
+        expected=decisive.get("expected", "") if decisive else "",
+        observed=decisive.get("observed", "") if decisive else "",
+        octets=octets,
+        blame=case["blame"],
+        place=_where(*place) if place else "",
+        exact=exact,
+        before=_scene(evidence, story, record, _EVENTS_BEFORE),
+        opposite=_scene(evidence, story, _other_end(evidence, story, record), _EVENTS_OPPOSITE),
+        twin=_twin(out, case, of_twin),
+        seen=tuple(_seen(finding) for finding in upheld),
+        known=known,
+        unexpected=bool(case.get("unexpected")),
+        duration=case["duration_s"],
+        draft=case["observed"]["draft"] or "",
+        evidence=case["evidence"] + ("/twin" if of_twin else ""),
+        again=again(result, case),
+        trouble=plain(trouble),
+        timeline=story,
+        decisive=place,
+    )
+
+
+def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
+    """The command that runs just this case against the same peer."""
+    words = ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(result["seed"])]
+    peer = str(result["peers"].get(case["sut"], "reference"))
+    if peer != "reference":
+        # A known-bad peer is named after its role; any other is given as the role's own option.
+        mutant = peer.startswith(f"{case['sut']}/")
+        words += ["--mutant" if mutant else f"--{case['sut']}", plain(peer)]
+    return shlex.join(words)
+
+
+def _evidence(out: Path, case: Mapping[str, Any], of_twin: bool) -> tuple[Evidence | None, str]:
+    """The evidence that the verdict rests on, and what is wrong with it."""
+    home = case_folder(out, case["id"], twin=of_twin)
+    try:
+        return (read_evidence(home), "") if (home / RUN).is_file() else (None, "")
+    except (UsageError, OSError, ValueError) as error:
+        return None, str(error)
+
+
+def _index(finding: Mapping[str, Any], evidence: Evidence | None) -> Place | None:
+    """The record that a finding points at, if the evidence has it."""
+    if evidence is None or "node" not in finding or "index" not in finding:
+        return None
+    node, index = finding["node"], finding["index"]
+    return (node, index) if index < len(evidence.logs.get(node, ())) else None
+
+
+def _place(
+    finding: Mapping[str, Any] | None, evidence: Evidence | None, sut: str
+) -> tuple[Place | None, bool]:
+    """Where the deciding event stands, and whether the finding itself says so.
+
+    A finding that something is absent points at no event; the nearest is then the last Object of
+    its track that is not after the Location that it speaks of, as somebody else than the peer under
+    test saw it.
+    """
+    if finding is None or evidence is None:
+        return None, True
+    if at := _index(finding, evidence):
+        return at, True
+    text = f"{finding['text']} {finding.get('expected', '')}"
+    track = _TRACK.search(text)
+    if track is None:
+        return None, True
+    location = _LOCATION.search(finding.get("expected", "")) or _LOCATION.search(text)
+    last = (int(location[1]), int(location[2])) if location else None
+    best: Record | None = None
+    for name in sorted(evidence.logs, key=lambda name: (name == sut, name)):
+        for seen in evidence.objects(name):
+            if seen.track == track[0] and (last is None or seen.location <= last):
+                best = seen.record
+        if best is not None:
+            break
+    return ((best.node, best.index), False) if best else (None, True)
+
+
+def _where(node: str, index: int) -> str:
+    """File and line of a record; line 1 is the log's header."""
+    return f"{plain(node)}{LOG_SUFFIX}:{index + 2}"
+
+
+def _other_end(
+    evidence: Evidence | None, story: Timeline | None, record: Record | None
+) -> Record | None:
+    """What the node at the other end of the deciding event knows of it; of what a role reports
+    about an Object, that is the sending of the Object."""
+    if evidence is None or story is None or record is None:
+        return None
+    if end := story.other_end.get((record.node, record.index)):
+        return end
+    data = record.data
+    about = (data.get("track"), data.get("layer"), data.get("block"))
+    arrivals = [
+        seen.record
+        for seen in evidence.objects(record.node)
+        if (seen.track, *seen.location) == about and seen.record.index < record.index
+    ]
+    last = arrivals[-1] if arrivals else None
+    return story.other_end.get((last.node, last.index)) if last else None
+
+
+def _scene(
+    evidence: Evidence | None, story: Timeline | None, record: Record | None, most: int
+) -> Scene | None:
+    if evidence is None or story is None or record is None:
+        return None
+    log = evidence.logs[record.node][: record.index]
+    told = [one for one in log if one.name not in _SKIPPED][-most:]
+    events = (Event(r.time, _text(r, story), _where(r.node, r.index)) for r in (*told, record))
+    return Scene(record.node, tuple(events))
+
+
+def _text(record: Record, story: Timeline) -> str:
+    """A message with the track that its request is about, which an answer does not name itself."""
+    words = story.messages.get((record.node, record.index))
+    if words is None:
+        return describe(record)
+    return f"{record.name.rpartition('_')[2]} {words}"
+
+
+def _clauses(requires: Iterable[str], catalogue: Catalogue) -> Iterable[Clause]:
+    for name in requires:
+        if name in catalogue:
+            entry = catalogue[name]
+            yield Clause(entry.id, entry.level.value, entry.clause, entry.text)
+
+
+def _seen(finding: Mapping[str, Any]) -> Seen:
+    at = _where(finding["node"], finding["index"]) if "index" in finding else ""
+    return Seen(finding["text"], at, tuple(finding.get("requires", ())))
+
+
+def _twin(out: Path, case: Mapping[str, Any], of_twin: bool) -> str:
+    """What became of the positive twin, the same steps without the illegal one."""
+    if of_twin:
+        return "fails"
+    home = case_folder(out, case["id"], twin=True)
+    if not (home / RUN).is_file():
+        return ""
+    # The case is run only after its twin has passed.
+    played = (home.parent / RUN).is_file()
+    try:
+        steps = len(read_json(home / RUN).get("steps", ()))
+    except (UsageError, AttributeError):
+        return ""
+    return f"passes, in {steps} steps" if played else "was run"
