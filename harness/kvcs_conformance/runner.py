@@ -14,7 +14,7 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, write_json
 from kvcs_conformance.evidence.read import Evidence
-from kvcs_conformance.network import make_link
+from kvcs_conformance.network import make_link, make_plan
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes
 from kvcs_conformance.peers import Peers
 from kvcs_conformance.stage import Stage
@@ -48,7 +48,7 @@ def perform(
     case: Case, scenario: Mapping[str, Any], link: str, seed: int, peers: Peers
 ) -> Evidence:
     """Put up the nodes, take the steps, return what was seen."""
-    wire = make_link(link, seed)
+    wire = make_link(link, seed, make_plan(scenario.get("network"), case.steps, seed))
     try:
         stage = Stage(case, scenario, wire, seed, peers)
         trouble: dict[str, str] | None = None

@@ -60,8 +60,8 @@ class Stage:
     def config(self, name: str) -> SessionConfig:
         return SessionConfig(draft=DRAFT_22, trace=self.recorders[name].trace)
 
-    def address(self, name: str) -> str:
-        return self._addresses[name]
+    def address(self, name: str, by: str) -> str:
+        return self.link.url(name, by, self._addresses[name])
 
     def listens(self, name: str, url: str) -> None:
         self._addresses[name] = url
@@ -95,9 +95,22 @@ class Stage:
                 if not self._fence(body, i):
                     entry |= {"outcome": "timeout", "waited": "for the answer of a fence"}
                     return
+            elif subject == "network":
+                self._network(body)
             else:
                 label = body.get("as", f"step-{i + 1}")
                 self.nodes[subject].play(next(iter(body)), body, label)
+
+    def _network(self, body: Mapping[str, Any]) -> None:
+        if "restart" not in body:
+            self.link.fault(body)
+            return
+        name = body["restart"]
+        self.link.note("restarted", node=name)
+        self.nodes[name].put_up()
+        for node in self.nodes.values():
+            if name in node.part.to:
+                node.connect_again(name)
 
     def _expect(self, body: Mapping[str, Any], within: float) -> bool:
         log = self.recorders[body.get("at", "consumer")].records
@@ -138,6 +151,8 @@ class Stage:
             text = f"{', '.join(drafts)} was negotiated, not {DRAFT_22.alpn}"
             trouble = {"kind": "version", "text": text}
         logs = {name: tuple(recorder.records) for name, recorder in self.recorders.items()}
+        if self.link.recorder.records:
+            logs[self.link.recorder.node] = tuple(self.link.recorder.records)
         facts = {
             "schema": 1,
             "case": self.case.id,

@@ -12,6 +12,7 @@ from kvcs_conformance.cases.words import SCENARIO, STEPS, TAMPERS, WAITS
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.evidence.wait import EVENTS
 from kvcs_conformance.judge.registry import JUDGES
+from kvcs_conformance.network.check import check_network, check_network_steps
 from kvcs_conformance.nodes.cast import cast
 from kvcs_conformance.source import Document, Step
 
@@ -51,16 +52,20 @@ def check_case(document: Document, catalogue: Catalogue) -> None:
                     ("scenario", "nodes", name, "to"),
                     unknown_word("relay", other, [n for n, p in parts.items() if p.listens]),
                 )
+    check_network(document, ("scenario", "network"), scenario.get("network", {}), parts)
     kinds = {name: part.kind for name, part in parts.items()} | {"network": "network"}
     labels: set[str] = set()
     for i, step in enumerate(case["steps"]):
         _check_step(document, ("steps", i), step, kinds, labels)
+    check_network_steps(document, case["steps"], parts)
     names = Names(kinds, labels)
     _check_judges(document, ("judge",), case["judge"], case["requires"], names)
     if "twin" in case:
         where = ("twin", "judge")
         _check_judges(document, where, case["twin"]["judge"], case["requires"], names)
-        _check_tampers(document, case["twin"]["scenario"], ("twin", "scenario", "tamper"))
+        changed = case["twin"]["scenario"]
+        _check_tampers(document, changed, ("twin", "scenario", "tamper"))
+        check_network(document, ("twin", "scenario", "network"), changed.get("network", {}), parts)
 
 
 def _check_step(

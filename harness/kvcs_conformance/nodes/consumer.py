@@ -58,7 +58,7 @@ class ConsumerNode(Node):
         """A consumer starts with its first step."""
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
-        sources = [self.setting.address(name) for name in self.part.to]
+        sources = [self.setting.address(to, self.name) for to in self.part.to]
         request = consume_request(self.scenario, body, sources, self.token)
         self.request = {**self.scenario.as_json(), **body, "sources": sources}
         self._blocks = self.scenario.blocks if request.blocks is None else request.blocks

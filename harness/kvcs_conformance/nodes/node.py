@@ -38,8 +38,8 @@ class Setting(Protocol):
     def config(self, name: str) -> SessionConfig:
         """How the sessions of a node are set up: their events go into its log."""
 
-    def address(self, name: str) -> str:
-        """The URL of a node that listens."""
+    def address(self, name: str, by: str) -> str:
+        """The URL by which the node `by` reaches a node that listens."""
 
     def listens(self, name: str, url: str) -> None:
         """Tell the others where a node listens."""
@@ -86,6 +86,10 @@ class Node(ABC):
 
     def await_ready(self) -> None:
         """Wait until steps can begin; SetupFailed when one of ours does not come up."""
+        return
+
+    def connect_again(self, to: str) -> None:
+        """A node that it was connected to is back."""
         return
 
     @abstractmethod

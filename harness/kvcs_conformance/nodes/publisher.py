@@ -43,7 +43,7 @@ class PublisherNode(Node):
             "publication_id": self.scenario.publication_id(self.name).hex(),
         }
         self.link.client(self.name, self.endpoint)
-        urls = [self.setting.address(name) for name in self.part.to]
+        urls = [self.setting.address(to, self.name) for to in self.part.to]
 
         def start() -> None:
             self.open()
@@ -51,6 +51,11 @@ class PublisherNode(Node):
                 self.endpoint.connect(url, self.setting.config(self.name))
 
         self.link.act(self.name, start)
+
+    def connect_again(self, to: str) -> None:
+        url = self.setting.address(to, self.name)
+        config = self.setting.config(self.name)
+        self.link.act(self.name, lambda: self.endpoint.connect(url, config))
 
     def await_ready(self) -> None:
         if self.setting.case.sut == "publisher":

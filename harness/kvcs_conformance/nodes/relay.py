@@ -26,7 +26,7 @@ class RelayNode(Node):
         self.endpoint: Relay | None = None
 
     def put_up(self) -> None:
-        upstreams = tuple(self.setting.address(name) for name in self.part.to)
+        upstreams = tuple(self.setting.address(to, self.name) for to in self.part.to)
         config = self.setting.config(self.name)
         self.endpoint = self._class(
             RelayConfig(

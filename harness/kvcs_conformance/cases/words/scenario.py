@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from kvcs_conformance.cases.words.base import (
+    COUNT,
     DURATION,
     NAME,
     Schema,
 )
+from kvcs_conformance.cases.words.network import OPTIONS as NETWORK_OPTIONS
 from kvcs_conformance.cases.words.relay import OPTIONS as RELAY_OPTIONS
 
-_KEYS: dict[str, Schema] = {
+KEYS: dict[str, Schema] = {
     "layers": {"type": "integer", "minimum": 1, "maximum": 512},
-    "blocks": {"type": "integer", "minimum": 1, "maximum": 4096},
+    "blocks": {
+        "description": "the complete blocks of segment 0; 0 for a prompt shorter than a block",
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 4096,
+    },
+    "appended": {
+        "description": "the blocks of each segment after segment 0, none by default",
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 64,
+        "items": {"type": "integer", "minimum": 1, "maximum": 4096},
+    },
+    "tail": COUNT | {"description": "tokens behind the last complete block, none by default"},
+    "changed-token": COUNT | {"description": "the token at this index of the prompt is another"},
     "block-tokens": {"type": "integer", "minimum": 1},
     "kv-heads": {"type": "integer", "minimum": 1},
     "head-dim": {"type": "integer", "minimum": 2, "multipleOf": 2},
@@ -19,7 +35,21 @@ _KEYS: dict[str, Schema] = {
         "type": "array",
         "minItems": 1,
         "uniqueItems": True,
-        "items": {"enum": ["k", "v", "kv"]},
+        "items": {"type": "string", "pattern": r"^(k|v|kv)(\.(raw|zstd|deflate))?$"},
+        "description": "the data tracks of each segment; without a codec it is raw",
+    },
+    "weights": NAME | {"description": "the model has other weights, of this name"},
+    "adapters": {
+        "description": "adapters of the model by name, in order of application",
+        "type": "array",
+        "items": {"type": "string", "minLength": 1},
+    },
+    "salt": {"type": "string", "description": "the salt of the block keys, none by default"},
+    "scope": NAME | {"description": "the scope has another key, of this name"},
+    "descriptor": {
+        "description": "members that the Compatibility Descriptor has besides, or otherwise",
+        "type": "object",
+        "minProperties": 1,
     },
     "deterministic": {"type": "boolean"},
     "manifest": {"enum": ["manifest", "manifest.cose"]},
@@ -44,7 +74,7 @@ NODE: Schema = {
             "type": "object",
             "minProperties": 1,
             "additionalProperties": False,
-            "properties": _KEYS,
+            "properties": KEYS,
         },
     },
 }
@@ -55,8 +85,9 @@ SCENARIO: Schema = {
     "required": ["use"],
     "properties": {
         "use": NAME | {"description": "the scenario file to start from"},
-        **_KEYS,
+        **KEYS,
         **RELAY_OPTIONS,
+        **NETWORK_OPTIONS,
         "nodes": {"type": "object", "propertyNames": NAME, "additionalProperties": NODE},
         "tamper": {"type": "array", "items": {"type": "object"}},
     },

@@ -49,7 +49,7 @@ class ScriptedNode(Node):
             self.setting.listens(self.name, self.link.serve(self.name, self, config))
             return
         self.link.client(self.name, self)
-        (url,) = (self.setting.address(name) for name in self.part.to)
+        (url,) = (self.setting.address(to, self.name) for to in self.part.to)
 
         def connect() -> None:
             self.session = self._host.connect(url, config)
