@@ -12,4 +12,5 @@ SessionFactory: TypeAlias = Callable[[bool, Transport, SessionConfig], Session]
 
 def make_session(is_client: bool, transport: Transport, config: SessionConfig) -> Session:
     """The session that every driver runs unless it is told another."""
-    return Session(is_client, transport, config)
+    session_class: type[Session] = config.session_class or Session
+    return session_class(is_client, transport, config)

@@ -28,7 +28,8 @@ class SessionConfig:
     `data_stream_timeout`: how long the header of a data stream may stay incomplete; a publisher
     may have begun it and then have more urgent streams to write. `fill_count`: nested parameters
     are sent with their number (MOQT-22 §9.20.15). `understood_properties`: Mandatory Track
-    Properties that the application knows (MOQT-22 §3.7).
+    Properties that the application knows (MOQT-22 §3.7). `session_class`: the subclass of Session
+    that drivers run, for tools that must write or forgive what a session does not.
     """
 
     draft: Draft = DRAFT_22
@@ -44,4 +45,5 @@ class SessionConfig:
     stall_timeout: float | None = None
     fill_count: bool = True
     understood_properties: frozenset[int] = frozenset()
+    session_class: type[Any] | None = None
     trace: Trace | None = None

@@ -11,7 +11,7 @@ from moqt.session.requests import Request, RequestIds
 from moqt.session.timers import Timers
 from moqt.session.transport import Transport
 from moqt.wire.codec import encode_message
-from moqt.wire.errors import LocalProtocolError, RemoteProtocolError, SessionError
+from moqt.wire.errors import LocalProtocolError, SessionError
 from moqt.wire.messages import Message, SetupOptions
 from moqt.wire.objects import Object, RangeMarker
 
@@ -118,10 +118,6 @@ class Core:
         """Raise LocalProtocolError once the session is closed."""
         if self.closed:
             raise LocalProtocolError("the session is closed")
-
-    def fail(self, error: RemoteProtocolError) -> None:
-        """The peer broke a rule: close with the code that this takes."""
-        self.close(error.code, error.reason)
 
     def close(self, code: int, reason: str) -> None:
         """Close the connection; the session's last event follows."""

@@ -166,7 +166,11 @@ class Session:
         try:
             action()
         except RemoteProtocolError as error:
-            self._core.fail(error)
+            self.fail(error)
+
+    def fail(self, error: RemoteProtocolError) -> None:
+        """The peer broke a rule: close with the code that this takes."""
+        self._core.close(error.code, error.reason)
 
     # The application's side: requests.
 
