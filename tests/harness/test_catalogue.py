@@ -83,7 +83,7 @@ def test_the_hash_covers_every_file(catalogue: Catalogue, kvcs: Catalogue) -> No
 @pytest.mark.parametrize("name", catalogues.FILES)
 def test_the_catalogue_keeps_its_schema(name: str) -> None:
     """A catalogue that is shipped has no key that its schema does not know."""
-    assert catalogues.check(read_yaml(HOME / name)) is None
+    catalogues.check(read_yaml(HOME / name))  # raises for what it does not know
 
 
 def test_every_ambiguity_that_is_cited_is_read(catalogue: Catalogue) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import click
@@ -15,20 +16,36 @@ from kvcs_conformance.cases.words import STEPS, TAMPERS, WAITS
 @click.argument("selectors", nargs=-1)
 @click.option("--steps", is_flag=True, help="Describe the steps, events and ways to tamper.")
 @click.option("--judges", is_flag=True, help="Describe the judge words.")
-def list_(selectors: tuple[str, ...], steps: bool, judges: bool) -> None:
+@click.option("--coverage", is_flag=True, help="Count requirements with case and mutant; gaps.")
+@click.option(
+    "--role", type=click.Choice(catalogue.ROLES), help="With --coverage: of this role alone."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --coverage: as coverage.json.")
+def list_(
+    selectors: tuple[str, ...],
+    steps: bool,
+    judges: bool,
+    coverage: bool,
+    role: str | None,
+    as_json: bool,
+) -> None:
     """List the cases that SELECTORS name (default: all) with level, title and
     requirements.
 
     A selector is a glob over case ids, a role, or a requirement id.
     """
-    if steps or judges:
+    if steps or judges or coverage:
         if selectors:
-            raise click.UsageError("--steps and --judges take no selector")
+            raise click.UsageError("--steps, --judges and --coverage take no selector")
         if steps:
             _print_steps()
         if judges:
             _print_judges()
+        if coverage:
+            _print_coverage(role, as_json)
         return
+    if role or as_json:
+        raise click.UsageError("--role and --json go with --coverage")
     cases = select(load_cases(catalogue.load(), check=False), selectors)
     for case in cases:
         click.echo(f"{case.id}  ({case.sut}, {case.level})")
@@ -61,6 +78,24 @@ def _print_judges() -> None:
     from kvcs_conformance.judge import JUDGES
 
     _section("Judge words", [(_usage(w.name, w.options), w.doc) for w in JUDGES.values()])
+
+
+def _print_coverage(role: str | None, as_json: bool) -> None:
+    from kvcs_conformance import coverage as coverages
+    from kvcs_conformance import fieldcases
+    from kvcs_conformance.mutants import MUTANTS
+    from kvcs_conformance.report.coverage import summary
+
+    requirements = catalogue.load()
+    covered = coverages.coverage(
+        requirements,
+        load_cases(requirements, check=False),
+        MUTANTS,
+        fieldcases.load(),
+        kills=coverages.read_kills(),
+        role=role,
+    )
+    click.echo(json.dumps(covered, indent=1) if as_json else summary(covered))
 
 
 def _usage(name: str, options: Iterable[str]) -> str:
