@@ -1,4 +1,8 @@
-"""What a scenario publishes: descriptor, tokens, keys and tensors, all from its seed."""
+"""What a scenario publishes: descriptor, tokens, keys and tensors, all from its seed.
+
+`blocks` are those of segment 0, `appended` those of each later one, and `tail` tokens follow the
+last complete block. Two scenarios that differ in what identifies content differ in their tensors.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,9 @@ from kvcs.publisher.spec import Encoding, PublicationSpec, Signer
 
 _UNITS = {"ms": 0.001, "s": 1.0}
 _BF16_OCTETS = 2
+
+MODEL = "conformance/tiny-gqa"
+"""The model name that descriptors carry, and that names of MOQT must not."""
 
 
 def seconds(duration: str) -> float:
@@ -58,13 +65,42 @@ class Scenario:
         return int(values["block-tokens"] * values["kv-heads"] * values["head-dim"] * _BF16_OCTETS)
 
     @property
+    def appended(self) -> tuple[int, ...]:
+        """The blocks of the segments after segment 0."""
+        return tuple(self.values.get("appended", ()))
+
+    @property
+    def total_blocks(self) -> int:
+        """The complete blocks of the whole prompt, over all segments."""
+        return self.blocks + sum(self.appended)
+
+    def span(self, segment: int) -> range:
+        """The absolute indices of the blocks of a segment."""
+        lengths = (self.blocks, *self.appended)
+        first = sum(lengths[:segment])
+        return range(first, first + lengths[segment])
+
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The data tracks of each segment: component and codec."""
+        kinds = {component.label: component for component in Component}
+        parts = [str(name).partition(".") for name in self.values["components"]]
+        return tuple(Encoding(kinds[kind], codec or "raw") for kind, _, codec in parts)
+
+    @cached_property
     def tokens(self) -> list[int]:
-        count = self.blocks * int(self.values["block-tokens"])
-        return [int.from_bytes(_digest(self.seed, "token", i)[:2], "big") for i in range(count)]
+        """The whole prompt: the blocks of all segments, and the tail that fills none."""
+        values = self.values
+        count = self.total_blocks * int(values["block-tokens"]) + int(values.get("tail", 0))
+        tokens = [int.from_bytes(_digest(self.seed, "token", i)[:2], "big") for i in range(count)]
+        changed = values.get("changed-token")
+        if changed is not None and changed < count:
+            tokens[changed] ^= 1
+        return tokens
 
     @property
     def scope_key(self) -> bytes:
-        return _digest(self.seed, "scope key")
+        return _digest(self.seed, "scope key", *self._named("scope"))
 
     @property
     def other_scope_id(self) -> bytes:
@@ -75,18 +111,24 @@ class Scenario:
     def scope_id(self) -> bytes:
         return P0.scope_id(self.scope_key)
 
+    @property
+    def salt(self) -> bytes:
+        """The salt of the block keys, which keeps tenants apart."""
+        return str(self.values.get("salt", "")).encode()
+
     @cached_property
     def descriptor(self) -> dict[str, Any]:
         """A descriptor of the profile kvsp-p0 with the scenario's geometry."""
         values = self.values
+        weights = _digest(self.seed, "weights", *self._named("weights")).hex()
         return {
             "kvsp_profile": "p0",
-            "model": {
-                "id": "conformance/tiny-gqa",
-                "weights": f"sha256:{_digest(self.seed, 'weights').hex()}",
-            },
+            "model": {"id": MODEL, "weights": f"sha256:{weights}"},
             "tokenizer": f"sha256:{_digest(self.seed, 'tokenizer').hex()}",
-            "adapters": [],
+            "adapters": [
+                f"sha256:{hashlib.sha256(str(name).encode()).hexdigest()}"
+                for name in values.get("adapters", ())
+            ],
             "layers": self.layers,
             "attention": "gqa",
             "kv_heads": values["kv-heads"],
@@ -106,27 +148,37 @@ class Scenario:
                 "origin": 0,
             },
             "windows": None,
+            **values.get("descriptor", {}),
         }
 
+    def _named(self, key: str) -> tuple[str, ...]:
+        """What makes a digest another one when the scenario names this key."""
+        return (str(self.values[key]),) if key in self.values else ()
+
+    @cached_property
+    def _content(self) -> str:
+        """What the tensors depend on beside the seed; nothing for a plain scenario."""
+        keys = ("scope", "weights", "adapters", "salt", "descriptor", "changed-token")
+        return "".join(f"/{key}={self.values[key]}" for key in keys if key in self.values)
+
     def section(self, component: Component, layer: int, block: int) -> bytes:
-        """The raw section of one block of one layer; another one for each of them."""
-        label = f"{self.seed}/{component.name}/{layer}/{block}".encode()
+        """The raw section of one block (absolute index) of one layer; each has another one."""
+        label = f"{self.seed}{self._content}/{component.name}/{layer}/{block}".encode()
         return hashlib.shake_128(label).digest(self.section_octets)
 
-    def sections(self, layer: int) -> dict[Component, list[bytes]]:
-        """All blocks of one layer, as `Publication.put_layer` takes them."""
+    def sections(self, layer: int, segment: int = 0) -> dict[Component, list[bytes]]:
+        """All blocks of one layer of a segment, as `Publication.put_layer` takes them."""
         return {
-            component: [self.section(component, layer, block) for block in range(self.blocks)]
+            component: [self.section(component, layer, block) for block in self.span(segment)]
             for component in (Component.K, Component.V)
         }
 
     def layer_digest(self, layer: int) -> str:
-        """SHA-256 over K then V of each block of a layer in block order, in hex."""
+        """SHA-256 over K then V of each block of a layer, all segments in order, in hex."""
         digest = hashlib.sha256()
-        sections = self.sections(layer)
-        for block in range(self.blocks):
-            digest.update(sections[Component.K][block])
-            digest.update(sections[Component.V][block])
+        for block in range(self.total_blocks):
+            for component in (Component.K, Component.V):
+                digest.update(self.section(component, layer, block))
         return digest.hexdigest()
 
     @property
@@ -151,7 +203,9 @@ class Scenario:
             "scope_key": self.scope_key.hex(),
             "descriptor": self.descriptor,
             "tokens": self.tokens,
+            "salt": self.salt.hex(),
             "blocks": self.blocks,
+            "appended": list(self.appended),
             "components": self.values["components"],
             "manifest": self.values["manifest"],
             "deterministic": self.values["deterministic"],
@@ -161,20 +215,22 @@ class Scenario:
         }
 
     def publication_id(self, publisher: str) -> bytes:
+        """A Publication ID for a scripted node that plays a publisher."""
         return _digest(self.seed, "publication", publisher)[:16]
 
-    def publication(self, publisher: str) -> PublicationSpec:
-        """What the publisher of that name publishes."""
-        names = {component.name.lower(): component for component in Component}
+    def publication(self, publication_id: bytes) -> PublicationSpec:
+        """What is published under that Publication ID."""
         signed = self.values["manifest"] == "manifest.cose"
         return PublicationSpec(
             profile=P0,
             scope_key=self.scope_key,
             descriptor=self.descriptor,
             tokens=self.tokens,
-            publication_id=self.publication_id(publisher),
-            encodings=tuple(Encoding(names[name]) for name in self.values["components"]),
+            blocks=self.blocks,
+            publication_id=publication_id,
+            encodings=self.encodings,
             max_cache_duration=self.retention_ms,
             signer=Signer(self.signing_key, self.kid, Algorithm.EDDSA) if signed else None,
             deterministic=bool(self.values["deterministic"]),
+            salt=self.salt,
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, read_json
+from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, check_files, read_json
 
 HEADER_OCTETS = 68
 
@@ -70,10 +70,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All of one run of one case."""
+    """All of one run of one case.
+
+    A judge looks at facts and logs. What each peer was asked (`requests`), what it reported in
+    its own words (`reported`) and the TLS secrets are kept beside them, and not read back.
+    """
 
     facts: Mapping[str, Any]
     logs: Mapping[str, Sequence[Record]]
+    requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reported: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    keylog: str = ""
 
     @property
     def scenario(self) -> Mapping[str, Any]:
@@ -88,9 +95,25 @@ class Evidence:
     def blocks(self) -> int:
         return int(self.scenario["blocks"])
 
-    def data_tracks(self) -> tuple[str, ...]:
-        """The names of the data tracks of segment 0."""
-        return tuple(f"{component}.raw.s0" for component in self.scenario["components"])
+    def blocks_of(self, track: str) -> int:
+        """The blocks of the segment that a data track belongs to."""
+        return self._lengths()[_segment(track)]
+
+    def first_block_of(self, track: str) -> int:
+        """The absolute index of the first block of a data track's segment."""
+        return sum(self._lengths()[: _segment(track)])
+
+    def _lengths(self) -> list[int]:
+        return [self.blocks, *self.scenario.get("appended", ())]
+
+    def data_tracks(self, segment: int | None = None) -> tuple[str, ...]:
+        """The names of the data tracks of a segment, by default of all of them."""
+        segments = range(len(self._lengths())) if segment is None else (segment,)
+        return tuple(
+            f"{component if '.' in component else component + '.raw'}.s{number}"
+            for number in segments
+            for component in self.scenario["components"]
+        )
 
     def tracks(self, chosen: str | Sequence[str]) -> tuple[str, ...]:
         """What the argument `tracks` of a judge word names: `data`, or the names themselves."""
@@ -134,6 +157,11 @@ class Evidence:
     def reports(self, node: str, *events: str) -> Iterator[Record]:
         """What a consumer or publisher reported, by event name."""
         return self.records(node, *(f"kvcs:{event}" for event in events))
+
+
+def _segment(track: str) -> int:
+    """The segment of a data track, by its name."""
+    return int(track.rpartition(".s")[2])
 
 
 def seen(record: Record) -> Seen:
@@ -189,8 +217,9 @@ def read_evidence(folder: Path) -> Evidence:
     """Read the evidence folder of one run.
 
     Raises UsageError when something of it is missing: silence in a log that was cut off would
-    speak against a peer, or for it.
+    speak against a peer, or for it. A file that was altered since is refused, too.
     """
+    check_files(folder)
     facts = read_json(folder / RUN)
     try:
         counts = dict(facts["records"])

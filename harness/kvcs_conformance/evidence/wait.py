@@ -8,7 +8,7 @@ from typing import Any
 from kvcs_conformance.evidence.read import Record
 
 EVENTS: dict[str, str] = {
-    "announced": "PUBLISH_NAMESPACE arrived",
+    "announced": "PUBLISH_NAMESPACE arrived, `times` different ones if given",
     "namespace": "NAMESPACE arrived",
     "answered": "every request of the step labelled `of` has its OK or its error",
     "delivered": "every fetch of the step labelled `of` ended: FIN, reset, or refused",
@@ -16,8 +16,8 @@ EVENTS: dict[str, str] = {
     "end-of-group": "End of Group of `layer` of `track` arrived",
     "end-of-track": "End of Track of `track` arrived",
     "track-ended": "PUBLISH_DONE of `track` arrived",
-    "layer-published": "the publisher handed over `layer` (default: any)",
-    "completed": "the publisher completed the segment",
+    "layer-published": "the publisher handed over `layer` (default: any), of `segment` if given",
+    "completed": "the publisher completed `segment` (default: any)",
     "layer-usable": "the consumer reported `layer` usable",
     "done": "the consumer reported that it is done",
 }
@@ -33,6 +33,7 @@ _SIMPLE: dict[str, str] = {
     "done": "kvcs:done",
 }
 _STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "object": "NORMAL"}
+_KEYS = (("track", "track"), ("layer", "layer"), ("segment", "segment"), ("of", "label"))
 _ENDS: dict[str, tuple[str, ...]] = {
     "answered": ("kvcs:answered",),
     "delivered": ("kvcs:delivered",),
@@ -43,20 +44,24 @@ def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
     """Whether the event that an `expect` step describes is in the log."""
     event = wanted["event"]
     if event == "announced":
-        return any(
-            record.name == "moqt:message_received"
-            and record.data["message"]["type"] == "PublishNamespace"
-            for record in log
-        )
+        return len(_announced(log)) >= wanted.get("times", 1)
     if event in _ENDS:
         return _all_ended(log, wanted["of"], _ENDS[event])
     if event in _STATUS:
         return any(_is_object(record, wanted, _STATUS[event]) for record in log)
     return any(
-        record.name == _SIMPLE[event]
-        and _fits(record.data, wanted, (("track", "track"), ("layer", "layer"), ("of", "label")))
-        for record in log
+        record.name == _SIMPLE[event] and _fits(record.data, wanted, _KEYS) for record in log
     )
+
+
+def _announced(log: Sequence[Record]) -> set[tuple[str, ...]]:
+    """The namespaces that PUBLISH_NAMESPACE named."""
+    return {
+        tuple(record.data["message"]["namespace"])
+        for record in log
+        if record.name == "moqt:message_received"
+        and record.data["message"]["type"] == "PublishNamespace"
+    }
 
 
 def _is_object(record: Record, wanted: Mapping[str, Any], status: str) -> bool:

@@ -61,7 +61,7 @@ class ConsumerNode(Node):
         sources = [self.setting.address(to, self.name) for to in self.part.to]
         request = consume_request(self.scenario, body, sources, self.token)
         self.request = {**self.scenario.as_json(), **body, "sources": sources}
-        self._blocks = self.scenario.blocks if request.blocks is None else request.blocks
+        self._blocks = self.scenario.total_blocks if request.blocks is None else request.blocks
         self.endpoint = self._class(request, self._report, self.setting.config(self.name))
         self.link.client(self.name, self.endpoint)
 

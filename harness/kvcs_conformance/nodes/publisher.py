@@ -3,59 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kvcs.authorization import bearer
+from kvcs.errors import KvcsError
 from kvcs.publisher import Publisher
-from kvcs.publisher.publication import Publication
 
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.production import Production
 from kvcs_conformance.nodes.tamper import tampering
+from kvcs_conformance.scenario import Scenario
 
 if TYPE_CHECKING:
     from moqt.session import Session
 
-SEGMENT = 0
+FIRST = "first"
+"""What steps call the publication that is there from the start."""
 
 
 class PublisherNode(Node):
-    """A Publisher, its one publication, and the pace at which layers are computed."""
+    """A Publisher and its publications by name: `first`, and those that steps open.
+
+    What it was asked to publish stands in its request, in order; `kvcs:not-published` tells that
+    it declined to.
+    """
 
     def __init__(self, name: str, part: Part, setting: Setting, recorder: Recorder) -> None:
         super().__init__(name, part, setting, recorder)
-        self._next_layer = 0
-        self._free_at = 0.0
-        publisher_class = setting.peers.publisher if self.main else Publisher
-        self.endpoint = publisher_class(
-            tokens=(bearer(self.token),) if self.token else (), report=self._report
+        self._starts = 0
+        self._productions: dict[str, Production] = {}
+        self.endpoint = self._make()
+
+    def _make(self) -> Publisher:
+        publisher_class = self.setting.peers.publisher if self.main else Publisher
+        random = Random(f"{self.scenario.seed}/{self.name}/{self._starts}")
+        self._starts += 1
+        endpoint = publisher_class(
+            tokens=(bearer(self.token),) if self.token else (),
+            report=self._report,
+            random=random.randbytes,
+            max_fetches_per_session=self.scenario.values.get("fetch-limit"),
         )
-        self.endpoint.publication_class = tampering(
-            publisher_class.publication_class, setting.tampers(name)
+        endpoint.publication_class = tampering(
+            publisher_class.publication_class, self.setting.tampers(self.name)
         )
-        self.publication: Publication | None = None
+        return endpoint
 
     def put_up(self) -> None:
-        self.request = {
-            **self.scenario.as_json(),
-            "publication_id": self.scenario.publication_id(self.name).hex(),
-        }
+        """Start it; when it was there before, as another process that knows nothing of it."""
+        if self._starts > 1 or self._productions:
+            self.endpoint = self._make()
+            self._productions = {}
         self.link.client(self.name, self.endpoint)
-        urls = [self.setting.address(to, self.name) for to in self.part.to]
 
         def start() -> None:
-            self.open()
-            for url in urls:
-                self.endpoint.connect(url, self.setting.config(self.name))
+            self.open(FIRST, self.scenario)
+            for to in self.part.to:
+                self._connect(to)
 
         self.link.act(self.name, start)
 
     def connect_again(self, to: str) -> None:
+        self.link.act(self.name, lambda: self._connect(to))
+
+    def _connect(self, to: str) -> None:
         url = self.setting.address(to, self.name)
-        config = self.setting.config(self.name)
-        self.link.act(self.name, lambda: self.endpoint.connect(url, config))
+        self.endpoint.connect(url, self.setting.config(self.name))
 
     def await_ready(self) -> None:
         if self.setting.case.sut == "publisher":
@@ -68,52 +85,56 @@ class PublisherNode(Node):
             raise SetupFailed(f"the relay did not accept the announcement of {self.name}")
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
+        if word == "open":
+            values = {**self.scenario.values, **body.get("with", {})}
+            scenario = Scenario(values, self.scenario.seed)
+            self.link.act(self.name, lambda: self.open(body["open"], scenario))
+            return
+        production = self._production(body.get("of"))
         if word == "publish":
             layers = None if body["publish"] == "all" else int(body["publish"])
-            self.link.act(self.name, lambda: self.publish(layers))
+            kept = self.recorder if self.part.under_test else None
+            self.link.act(self.name, lambda: production.publish(layers, body.get("segment"), kept))
+        elif word == "add-segment":
+            self.link.act(self.name, lambda: production.add_segment(body["add-segment"]))
         else:
-            self.link.act(self.name, lambda: self.stop(body["stop"]))
+            self.link.act(self.name, lambda: production.publication.stop(body["stop"]))
 
     def sessions(self) -> Iterable[Session]:
         return self.endpoint.sessions
 
     def namespaces(self) -> tuple[tuple[bytes, ...], ...]:
-        return (self.publication.namespace.fields,) if self.publication is not None else ()
+        return tuple(
+            production.publication.namespace.fields for production in self._productions.values()
+        )
 
-    def open(self) -> None:
-        """Announce the publication and add segment 0; nothing is produced yet."""
-        self.publication = self.endpoint.open(self.scenario.publication(self.name))
-        self.publication.open_segment()
+    def open(self, label: str, scenario: Scenario) -> None:
+        """Announce a publication and add its segment 0; nothing is produced yet."""
+        if self.request is None:
+            self.request = {**self.scenario.as_json(), "publications": []}
+        asked = {"label": label, **scenario.as_json()}
+        self.request["publications"].append(asked)
+        try:
+            spec = scenario.publication(self.endpoint.choose_publication_id())
+            publication = self.endpoint.open(spec)
+        except KvcsError as error:
+            self.recorder.trace("kvcs:not-published", {"label": label, "why": str(error)})
+            return
+        fields = publication.namespace.fields
+        self.recorder.trace("kvcs:opened", {"label": label, "namespace": list(fields)})
+        production = Production(self.name, publication, scenario, self.link)
+        self._productions[label] = production
+        production.open_first()
 
-    def publish(self, layers: int | None) -> None:
-        """Produce so many more layers, or all and complete; each takes the scenario's time."""
-        if self.publication is None:
+    def _production(self, label: str | None) -> Production:
+        """The publication that a step names, by default the one opened last."""
+        if not self._productions:
             raise SetupFailed(f"{self.name} has no publication")
-        last = self.scenario.layers
-        end = last if layers is None else min(self._next_layer + layers, last)
-        at = max(self.link.now(), self._free_at)
-        for layer in range(self._next_layer, end):
-            at += self.scenario.layer_time
-            self.link.later(self.name, at - self.link.now(), self._layer(layer))
-        self._next_layer, self._free_at = end, at
-        if layers is None:
-            self.link.later(self.name, at - self.link.now() + 0.001, self._complete)
-
-    def stop(self, reason: str) -> None:
-        """End the publication as after an error."""
-        if self.publication is not None:
-            self.publication.stop(reason)
-
-    def _layer(self, layer: int) -> Any:
-        def put() -> None:
-            assert self.publication is not None
-            self.publication.put_layer(SEGMENT, layer, self.scenario.sections(layer))
-
-        return put
-
-    def _complete(self) -> None:
-        assert self.publication is not None
-        self.publication.complete_segment(SEGMENT)
+        if label is None:
+            return [*self._productions.values()][-1]
+        if label not in self._productions:
+            raise SetupFailed(f"{self.name} has no publication {label!r}")
+        return self._productions[label]
 
     def _report(self, event: dict[str, Any]) -> None:
         details = {key: value for key, value in event.items() if key != "event"}

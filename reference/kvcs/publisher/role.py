@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ class Publisher(Origin):
     that reach us directly are checked by overriding `authorise`. `max_fetches_per_session` bounds
     concurrent FETCHes (KVCS-10-11). `report` gets one dict per event: `announce-accepted`,
     `announce-refused`, `announce-ended`, `manifest-published`, `layer-published`,
-    `segment-complete`, `stopped`, `refused`, `ended`.
+    `segment-complete`, `stopped`, `refused`, `ended`. `random` gives so many random octets.
     """
 
     publication_class: type[Publication] = Publication
@@ -37,6 +38,7 @@ class Publisher(Origin):
         report: Report | None = None,
         max_fetches_per_session: int | None = None,
         retry_interval: int = 1001,
+        random: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         super().__init__(
             max_fetches_per_session=max_fetches_per_session, retry_interval=retry_interval
@@ -44,7 +46,12 @@ class Publisher(Origin):
         self.publications: dict[TrackNamespace, Publication] = {}
         self._tokens = tuple(tokens)
         self._report = report
+        self._random = random
         self._answers: dict[TrackNamespace, dict[Session, bool]] = {}
+
+    def choose_publication_id(self) -> bytes:
+        """A Publication ID for one more production: 16 random octets (KVCS-3.1-5)."""
+        return self._random(16)
 
     def open(self, spec: PublicationSpec) -> Publication:
         """Start a publication: its manifest track exists and its namespace is announced."""

@@ -10,18 +10,38 @@ from kvcs_conformance.cases.words.base import (
     Word,
     table,
 )
+from kvcs_conformance.cases.words.scenario import OVERRIDES
+
+_OF = {"of": NAME}
 
 STEPS: dict[str, Word] = table(
     Word(
         "publish",
         "produce and publish the next so many layers, or all that are left and then complete the "
-        "segment; one layer per `layer-time` of the scenario; the steps go on meanwhile",
+        "segment; one layer per `layer-time` of the scenario; the steps go on meanwhile. "
+        "`segment` is by default the first that is not whole, `of` the publication opened last",
         {"anyOf": [{"const": "all"}, {"type": "integer", "minimum": 1}]},
+        {"segment": COUNT, **_OF},
+    ),
+    Word(
+        "add-segment",
+        "add the next segment, of so many blocks as the scenario's `appended` says, once what was "
+        "asked before is done; nothing of it is produced yet",
+        {"type": "integer", "minimum": 1},
+        _OF,
+    ),
+    Word(
+        "open",
+        "start one more publication under this name (the one from the start is called `first`), "
+        "of the same content or of what `with` says otherwise",
+        NAME,
+        {"with": OVERRIDES},
     ),
     Word(
         "stop",
         "end the publication as after an error: PUBLISH_DONE, namespace withdrawn",
         {"type": "string", "minLength": 1},
+        _OF,
     ),
 )
 

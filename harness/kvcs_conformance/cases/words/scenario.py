@@ -54,28 +54,36 @@ KEYS: dict[str, Schema] = {
     "deterministic": {"type": "boolean"},
     "manifest": {"enum": ["manifest", "manifest.cose"]},
     "layer-time": DURATION | {"description": "how long the publisher computes one layer"},
+    "fetch-limit": {
+        "description": "FETCHes that the publisher serves at once in one session; no limit else",
+        "type": "integer",
+        "minimum": 1,
+    },
     "retention": DURATION | {"description": "MAX_CACHE_DURATION"},
 }
 """What is published: keys that one node may have otherwise than the scenario."""
+
+OVERRIDES: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": KEYS,
+}
+"""Some of them."""
 
 NODE: Schema = {
     "type": "object",
     "additionalProperties": False,
     "required": ["kind"],
     "properties": {
-        "kind": {"enum": ["scripted", "publisher", "relay", "consumer"]},
+        "kind": {"enum": ["scripted", "publisher", "origin", "relay", "consumer"]},
         "token": {"enum": ["scope", "other-scope", "none"]},
         "to": {
             "description": "the relay (or relays) that it connects to; default: relay",
             "anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}],
         },
-        "scenario": {
-            "description": "what this node publishes or wants otherwise than the scenario",
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": False,
-            "properties": KEYS,
-        },
+        "scenario": OVERRIDES
+        | {"description": "what this node publishes or wants otherwise than the scenario"},
     },
 }
 

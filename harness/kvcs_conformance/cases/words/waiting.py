@@ -26,6 +26,8 @@ WAITS: dict[str, Word] = table(
                 "track": TRACK,
                 "layer": COUNT,
                 "block": COUNT,
+                "segment": COUNT,
+                "times": {"type": "integer", "minimum": 1},
                 "of": NAME,
                 "within": DURATION,
             },
