@@ -90,7 +90,8 @@ SCHEMA: dict[str, Any] = {
                     "roles": _ROLE_LIST,
                     "clause": _TEXT,
                     "text": _TEXT,
-                    "ambiguity": _TEXT,
+                    "ambiguity": {**_TEXT, "description": "what the text leaves open"},
+                    "reading": {**_TEXT, "description": "how this project reads it"},
                     "observable": {**_TEXT, "description": "what shows it on the wire"},
                     "since": {
                         "type": "integer",
@@ -119,6 +120,7 @@ class Requirement:
     clause: str
     text: str
     ambiguity: str | None = None
+    reading: str | None = None
     observable: str | None = None
     since: int | None = None
     standings: Mapping[str, tuple[Standing, str | None]] = field(default_factory=dict)
@@ -197,6 +199,16 @@ def load(*paths: Path) -> Catalogue:
     )
 
 
+def load_with(path: Path) -> Catalogue:
+    """The catalogue with this file in place of the one of the same name, for another revision."""
+    document = read_yaml(path)
+    _entries(document)
+    name = str(document.data["catalogue"])
+    home = datafiles.folder("testcases") / "requirements"
+    files = {file.split("-")[0]: home / file for file in FILES}
+    return load(*{**files, name: path}.values())
+
+
 def _requirement(document: Document, i: int, entry: Mapping[str, Any]) -> Requirement:
     return Requirement(
         id=entry["id"],
@@ -205,6 +217,7 @@ def _requirement(document: Document, i: int, entry: Mapping[str, Any]) -> Requir
         clause=entry["clause"],
         text=entry["text"],
         ambiguity=entry.get("ambiguity"),
+        reading=entry.get("reading"),
         observable=entry.get("observable"),
         since=entry.get("since"),
         standings=_standings(document, i, entry),

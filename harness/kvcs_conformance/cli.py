@@ -22,7 +22,13 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("kvcs_conformance.commands.run:run", "Run cases and judge what was seen."),
     "list": ("kvcs_conformance.commands.list:list_", "List the cases, or the words of a case."),
     "explain": ("kvcs_conformance.commands.explain:explain", "Say why a case has its verdict."),
+    "report": ("kvcs_conformance.commands.report:report", "Write reports for people and for CI."),
     "recheck": ("kvcs_conformance.commands.recheck:recheck", "Judge saved evidence again."),
+    "certify": (
+        "kvcs_conformance.commands.certify:certify",
+        "State what a peer upholds, or verify such a statement.",
+    ),
+    "diff": ("kvcs_conformance.commands.diff:diff", "Compare two runs, or two catalogues."),
     "selftest": (
         "kvcs_conformance.commands.selftest:selftest",
         "Prove that every case can fail: run the known-bad peers.",

@@ -80,11 +80,16 @@ def read(out: Path) -> dict[str, Any]:
     """Read the result of an earlier run; raises UsageError when the folder has none."""
     if not (out / RESULTS).is_file():
         raise UsageError(f"{out}: no {RESULTS} there; `kvcs run --out {out}` writes one")
+    return validated(out / RESULTS, read_json(out / RESULTS))
+
+
+def validated(path: Path, result: Any) -> dict[str, Any]:
+    """What was read from `path` when the schema takes it; raises UsageError when not."""
     from jsonschema import Draft202012Validator
 
-    result: dict[str, Any] = read_json(out / RESULTS)
     schema = read_json(datafiles.folder("reports") / "results.schema.json")
     wrong = next(Draft202012Validator(schema).iter_errors(result), None)
     if wrong is not None:
-        raise UsageError(f"{out / RESULTS}: not a result of schema {SCHEMA}: {wrong.message[:200]}")
-    return result
+        raise UsageError(f"{path}: not a result of schema {SCHEMA}: {wrong.message[:200]}")
+    good: dict[str, Any] = result
+    return good
