@@ -96,6 +96,15 @@ def test_every_ambiguity_that_is_cited_is_read(catalogue: Catalogue) -> None:
     assert cited - catalogue.ambiguities.keys() == set()
 
 
+def test_whatever_is_open_is_read(catalogue: Catalogue) -> None:
+    """An entry that notes an ambiguity cites an open place by number, or gives its own reading."""
+    assert [
+        entry.id
+        for entry in catalogue.requirements.values()
+        if entry.ambiguity and not entry.reading and not re.search(r"\bA[0-9]", entry.ambiguity)
+    ] == []
+
+
 @pytest.mark.parametrize("name", sorted(SOURCES))
 def test_the_source_is_the_text_at_hand(catalogue: Catalogue, name: str) -> None:
     """The SHA-256 in the catalogue is that of the text that the project works from."""
