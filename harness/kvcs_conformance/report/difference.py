@@ -178,7 +178,7 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> tuple[ClauseChang
     return (*changes, *gone)
 
 
-_COMPARED = ("level", "roles", "clause", "text", "ambiguity")
+_COMPARED = ("level", "roles", "clause", "text", "ambiguity", "reading")
 
 
 def _fields(old: Requirement, new: Requirement) -> tuple[str, ...]:
