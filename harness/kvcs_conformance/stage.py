@@ -16,6 +16,7 @@ from kvcs_conformance.network import Link
 from kvcs_conformance.nodes.cast import Part, cast
 from kvcs_conformance.nodes.consumer import ConsumerNode
 from kvcs_conformance.nodes.node import Node
+from kvcs_conformance.nodes.origin import OriginNode
 from kvcs_conformance.nodes.publisher import PublisherNode
 from kvcs_conformance.nodes.relay import RelayNode
 from kvcs_conformance.nodes.scripted import ScriptedNode
@@ -24,6 +25,7 @@ from kvcs_conformance.scenario import Scenario, seconds
 
 NODES: dict[str, type[Node]] = {
     "publisher": PublisherNode,
+    "origin": OriginNode,
     "relay": RelayNode,
     "consumer": ConsumerNode,
     "scripted": ScriptedNode,

@@ -20,6 +20,11 @@ EVENTS: dict[str, str] = {
     "completed": "the publisher completed `segment` (default: any)",
     "layer-usable": "the consumer reported `layer` usable",
     "done": "the consumer reported that it is done",
+    "message": "`count` (default 1) control messages of `type` arrived, as Subscribe or Fetch",
+    "stream-reset": "`count` (default 1) resets of the peer's streams arrived",
+    "objects": "`count` Objects arrived for the step labelled `of`",
+    "released": "the origin answered what it held",
+    "left": "the origin closed its sessions",
 }
 """What an `expect` step can wait for."""
 
@@ -31,6 +36,8 @@ _SIMPLE: dict[str, str] = {
     "completed": "kvcs:segment-complete",
     "layer-usable": "kvcs:layer-usable",
     "done": "kvcs:done",
+    "released": "kvcs:released",
+    "left": "kvcs:left",
 }
 _STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "object": "NORMAL"}
 _KEYS = (("track", "track"), ("layer", "layer"), ("segment", "segment"), ("of", "label"))
@@ -47,6 +54,8 @@ def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
         return len(_announced(log)) >= wanted.get("times", 1)
     if event in _ENDS:
         return _all_ended(log, wanted["of"], _ENDS[event])
+    if event in _COUNTED:
+        return _counted(log, wanted) >= wanted.get("count", 1)
     if event in _STATUS:
         return any(_is_object(record, wanted, _STATUS[event]) for record in log)
     return any(
@@ -62,6 +71,30 @@ def _announced(log: Sequence[Record]) -> set[tuple[str, ...]]:
         if record.name == "moqt:message_received"
         and record.data["message"]["type"] == "PublishNamespace"
     }
+
+
+_COUNTED = ("message", "stream-reset", "objects")
+
+
+def _counted(log: Sequence[Record], wanted: Mapping[str, Any]) -> int:
+    """How many of what an `expect` step counts are in the log."""
+    event = wanted["event"]
+    if event == "stream-reset":
+        return sum(record.name == "moqt:reset_received" for record in log)
+    if event == "message":
+        return sum(
+            record.name == "moqt:message_received"
+            and record.data["message"]["type"] == wanted.get("type")
+            for record in log
+        )
+    requests = {
+        record.data["request"]
+        for record in log
+        if record.name == "kvcs:asked" and record.data["label"] == wanted.get("of")
+    }
+    return sum(
+        record.name == _OBJECT and record.data["request"] in requests for record in log
+    )
 
 
 def _is_object(record: Record, wanted: Mapping[str, Any], status: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvcs.authorization import bearer, scope_policy
@@ -28,6 +29,9 @@ class RelayNode(Node):
     def put_up(self) -> None:
         upstreams = tuple(self.setting.address(to, self.name) for to in self.part.to)
         config = self.setting.config(self.name)
+        ranges = self.scenario.values.get("filter-ranges")
+        if ranges is not None:
+            config = replace(config, setup=replace(config.setup, max_filter_ranges=ranges))
         self.endpoint = self._class(
             RelayConfig(
                 **relay_options(self.scenario),
@@ -48,6 +52,8 @@ class RelayNode(Node):
 def relay_options(scenario: Scenario) -> dict[str, Any]:
     """What a scenario sets on a relay; it asks for scope tokens when it says so."""
     options: dict[str, Any] = {}
+    if "cache" in scenario.values:
+        options["cache_budget"] = scenario.values["cache"]
     if scenario.values.get("tokens-required"):
         options["authorise"] = scope_policy(
             {

@@ -42,8 +42,8 @@ from moqt.wire.tokens import Token
 class Origin:
     """Serves its Tracks to whoever is authorised; announces its namespaces on every session.
 
-    Subclasses override the hooks `authorise`, `on_announced`, `on_announce_failed` and
-    `on_session_closed`. `retry_interval` (milliseconds plus one) goes into EXCESSIVE_LOAD.
+    Subclasses override the hooks `authorise`, `on_announced`, `on_announce_failed`,
+    `on_session_closed` and `answer_fetch`. `retry_interval` (milliseconds plus one) goes into EXCESSIVE_LOAD.
     """
 
     def __init__(
@@ -128,6 +128,10 @@ class Origin:
 
     def on_session_closed(self, session: Session, event: SessionClosed) -> None:
         """A session ended."""
+
+    def answer_fetch(self, request: Request, message: FetchOk) -> None:
+        """FETCH_OK; the stream opens next, whenever this is sent."""
+        request.session.accept_fetch(request, message)
 
     # What the driver calls
 
@@ -237,7 +241,7 @@ class Origin:
         source.on_close = lambda: running.discard(request)
         if end.object == LAST_ID:
             end = max(start, track.store.last_object(end) or start)
-        request.session.accept_fetch(
+        self.answer_fetch(
             request,
             FetchOk(
                 track.ended and end == track.store.top,

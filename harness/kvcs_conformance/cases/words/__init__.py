@@ -5,7 +5,15 @@ case and the output of `kvcs list --steps` are made of these tables. Which event
 for stands in `evidence.wait`, beside how they are recognised.
 """
 
-from kvcs_conformance.cases.words import consumer, network, publisher, relay, scripted
+from kvcs_conformance.cases.words import (
+    consumer,
+    network,
+    origin,
+    publisher,
+    relay,
+    scripted,
+    scripted_delivery,
+)
 from kvcs_conformance.cases.words.base import NAME, Schema, Word
 from kvcs_conformance.cases.words.publisher import TAMPERS
 from kvcs_conformance.cases.words.scenario import SCENARIO
@@ -13,7 +21,8 @@ from kvcs_conformance.cases.words.waiting import WAITS
 
 STEPS: dict[str, dict[str, Word]] = {
     "publisher": publisher.STEPS,
-    "scripted": scripted.STEPS,
+    "origin": origin.STEPS,
+    "scripted": scripted.STEPS | scripted_delivery.STEPS,
     "relay": relay.STEPS,
     "consumer": consumer.STEPS,
     "network": network.STEPS,

@@ -29,6 +29,8 @@ WAITS: dict[str, Word] = table(
                 "segment": COUNT,
                 "times": {"type": "integer", "minimum": 1},
                 "of": NAME,
+                "type": {"type": "string"},
+                "count": {"type": "integer", "minimum": 1},
                 "within": DURATION,
             },
         },

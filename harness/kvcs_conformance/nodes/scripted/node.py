@@ -140,6 +140,10 @@ class ScriptedNode(Node):
             "kvcs:asked", {"label": label, "kind": kind, "track": track, "request": request.id}
         )
 
+    def requests(self, label: str) -> list[Request]:
+        """The requests that the step with this label opened."""
+        return [request for request, (own, _) in self._requests.items() if own == label]
+
     def probe(self, label: str) -> None:
         """A harmless question whose answer proves that the peer has come this far."""
         name = FullTrackName((b"kvcs-conformance", b"fence"), b"nothing")
