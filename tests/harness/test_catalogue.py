@@ -96,6 +96,12 @@ def test_every_ambiguity_that_is_cited_is_read(catalogue: Catalogue) -> None:
     assert cited - catalogue.ambiguities.keys() == set()
 
 
+def test_the_readings_are_documented(catalogue: Catalogue) -> None:
+    """The page for readers of the text has a row for every open place, in their order."""
+    page = (Path(__file__).parents[2] / "docs" / "catalogue.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (A[0-9]+) \|", page, re.MULTILINE) == list(catalogue.ambiguities)
+
+
 def test_whatever_is_open_is_read(catalogue: Catalogue) -> None:
     """An entry that notes an ambiguity cites an open place by number, or gives its own reading."""
     assert [
