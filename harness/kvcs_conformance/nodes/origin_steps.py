@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moqt.session import RequestKind
@@ -51,10 +52,7 @@ def publish(node: OriginNode, body: Mapping[str, Any], _: str) -> None:
     """Objects at these Locations, one after another."""
     every = seconds(body.get("every", "0ms"))
     for i, place in enumerate(body["publish"]):
-
-        def put(at: Location = Location(*place)) -> None:
-            _publish(node, body, at)
-
+        put = partial(_publish, node, body, Location(*place))
         if every:
             node.link.later(node.name, i * every, put)
         else:

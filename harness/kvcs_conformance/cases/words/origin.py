@@ -24,9 +24,9 @@ def _some(kinds: list[str]) -> Schema:
 STEPS: dict[str, Word] = table(
     Word(
         "publish",
-        "publish Objects at these Locations `[group, object]` of `track` (default k.raw.s0), `every` "
-        "so long; subgroup 0, priority 128 and 160 `octets` unless said otherwise; `properties` are "
-        "the octets of the Object Properties; `version` names another payload for the same place; "
+        "publish Objects at these Locations `[group, object]` of `track` (default k.raw.s0), "
+        "`every` so long; subgroup 0, priority 128 and 160 `octets` unless said otherwise; "
+        "`properties` are octets of Object Properties; `version` names another payload there; "
         "`largest-of-group` sets END_OF_GROUP in a header, `first: false` leaves FIRST_OBJECT "
         "clear; `fin` ends the subgroup behind each",
         _LOCATIONS,
