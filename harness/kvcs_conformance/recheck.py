@@ -9,7 +9,7 @@ from typing import Any
 from kvcs_conformance.cases.load import Case, case_of
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.evidence.files import CASE, RUN, case_folder, read_json
+from kvcs_conformance.evidence.files import CASE, RUN, case_folder, check_files, read_json
 from kvcs_conformance.evidence.read import Evidence, read_evidence
 from kvcs_conformance.judge import JUDGES
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable
@@ -33,6 +33,8 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
         twin = _evidence(twin_home, needed=played and has_twin)
         spared = has_twin and entry["verdict"] in _TWIN_ONLY
         evidence = _evidence(home, needed=played and not spared)
+        if evidence is None:
+            check_files(home)
         if case.only_link not in (None, result["link"]):
             assessment = not_applicable(case)
         else:

@@ -12,8 +12,9 @@ from typing import Any
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import SetupFailed
-from kvcs_conformance.evidence.files import CASE, LOG_SUFFIX, RUN, case_folder, write_json
+from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.evidence.write import list_files, write_case, write_evidence
 from kvcs_conformance.network import make_link, make_plan
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes
 from kvcs_conformance.peers import Peers
@@ -70,17 +71,11 @@ def save(outcome: Outcome, out: Path) -> None:
     """Write the evidence folder of one case, in place of an earlier one."""
     folder = case_folder(out, outcome.case.id)
     shutil.rmtree(folder, ignore_errors=True)  # what an earlier run left there
-    write_json(folder / CASE, outcome.case.source)
+    write_case(folder, outcome.case.source)
     if outcome.evidence is not None:
-        _save_evidence(outcome.evidence, folder, outcome.case.title)
+        write_evidence(folder, outcome.evidence, outcome.case.title)
+    list_files(folder)
     if outcome.twin is not None:
         twin = case_folder(out, outcome.case.id, twin=True)
-        _save_evidence(outcome.twin, twin, f"{outcome.case.title} (positive twin)")
-
-
-def _save_evidence(evidence: Evidence, folder: Path, title: str) -> None:
-    from kvcs_conformance.evidence.record import write_log
-
-    write_json(folder / RUN, evidence.facts)
-    for node, records in evidence.logs.items():
-        write_log(folder / f"{node}{LOG_SUFFIX}", node, records, title)
+        write_evidence(twin, outcome.twin, f"{outcome.case.title} (positive twin)")
+        list_files(twin)

@@ -60,7 +60,11 @@ class Stage:
     # What nodes ask for.
 
     def config(self, name: str) -> SessionConfig:
-        return SessionConfig(draft=DRAFT_22, trace=self.recorders[name].trace)
+        return SessionConfig(
+            draft=DRAFT_22,
+            trace=self.recorders[name].trace,
+            session_class=self.peers.session if self.parts[name].under_test else None,
+        )
 
     def address(self, name: str, by: str) -> str:
         return self.link.url(name, by, self._addresses[name])
@@ -165,16 +169,18 @@ class Stage:
             "peers": {self.case.sut: self.peers.name},
             "scenario": dict(self.scenario.values),
             "nodes": {
-                name: {"kind": part.kind, "token": part.token, "under_test": part.under_test}
+                name: {
+                    "kind": part.kind,
+                    "token": part.token,
+                    "under_test": part.under_test,
+                    "listens": part.listens,
+                }
                 for name, part in self.parts.items()
             },
             "publications": {
                 name: {"namespace": [field.hex() for field in namespace]}
                 for name, node in self.nodes.items()
                 for namespace in node.namespaces()[-1:]
-            },
-            "requests": {
-                name: node.request for name, node in self.nodes.items() if node.request is not None
             },
             "producer": self.scenario.producer,
             "retention_ms": self.scenario.retention_ms,
@@ -186,7 +192,17 @@ class Stage:
             "observed": {"alpn": drafts, "transport": self.link.name},
             "records": {name: len(log) for name, log in logs.items()},
         }
-        return Evidence(facts, logs)
+        return Evidence(
+            facts,
+            logs,
+            {name: node.request for name, node in self.nodes.items() if node.request is not None},
+            {
+                name: tuple(recorder.reports)
+                for name, recorder in self.recorders.items()
+                if recorder.reports
+            },
+            self.link.keylog(),
+        )
 
 
 def _by(entry: Mapping[str, Any]) -> str:

@@ -125,9 +125,12 @@ def test_a_run_leaves_result_and_evidence(tmp_path: Path) -> None:
     assert names == {
         "case.json",
         "run.json",
+        "files.json",
         "consumer.sqlog",
         "publisher.sqlog",
         "relay.sqlog",
+        "reports",
+        "requests",
         "twin",
     }
     assert {path.name for path in (folder / "twin").iterdir()} == names - {"case.json", "twin"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,11 @@ KILL_MATRIX = "kill-matrix.json"
 CASE = "case.json"
 RUN = "run.json"
 LOG_SUFFIX = ".sqlog"
+REQUESTS = "requests"
+REPORTS = "reports"
+KEYLOG = "keylog.txt"
+FILES = "files.json"
+"""The list of an evidence folder's files with their SHA-256."""
 
 
 def case_folder(out: Path, case: str, *, twin: bool = False) -> Path:
@@ -63,6 +69,29 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
+
+
+def check_files(folder: Path) -> None:
+    """Whether the files of an evidence folder are those that its list names, octet for octet.
+
+    Raises UsageError that names the first one that is not.
+    """
+    listed = read_json(folder / FILES)
+    try:
+        entries = [(str(e["path"]), int(e["octets"]), str(e["sha256"])) for e in listed["files"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{folder / FILES}: not a list of files with their SHA-256") from error
+    for name, octets, digest in entries:
+        path = folder / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise UsageError(
+                f"{path}: not the file that the run wrote: {len(content)} octets with another "
+                f"SHA-256 than {FILES} lists ({octets} octets)"
+            )
 
 
 def clear_run(out: Path) -> None:

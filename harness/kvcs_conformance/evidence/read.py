@@ -219,7 +219,6 @@ def read_evidence(folder: Path) -> Evidence:
     Raises UsageError when something of it is missing: silence in a log that was cut off would
     speak against a peer, or for it. A file that was altered since is refused, too.
     """
-    check_files(folder)
     facts = read_json(folder / RUN)
     try:
         counts = dict(facts["records"])
@@ -233,4 +232,5 @@ def read_evidence(folder: Path) -> Evidence:
             raise UsageError(
                 f"{path}: {len(logs[node])} records, but {count} were written by the run"
             )
+    check_files(folder)
     return Evidence(facts, logs)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
-from pathlib import Path
 from typing import Any
 
 from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import ObjectStatus, RangeKind
 
-from kvcs_conformance.evidence.files import write_atomically
 from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
 
 _HEAD_OCTETS = 96
 _NAMED = (ObjectStatus, RangeKind)
-_SEPARATOR = "\x1e"
 _PLAIN = frozenset({bool, int, str, float})
 
 
@@ -32,7 +28,14 @@ class Recorder:
     def __init__(self, node: str, clock: Callable[[], float]) -> None:
         self.node = node
         self.records: list[Record] = []
+        self.reports: list[dict[str, Any]] = []
+        """What the peer itself reported, event by event, as a peer in a process of its own writes
+        it down."""
         self._clock = clock
+
+    def report(self, event: Mapping[str, object]) -> None:
+        """Keep one report of a role, as it came; `event` names it."""
+        self.reports.append({key: _value(value) for key, value in event.items()})
 
     def trace(self, name: str, values: Mapping[str, object]) -> None:
         """Keep one event, `moqt:…` from a session or `kvcs:…` from a role."""
@@ -42,27 +45,6 @@ class Recorder:
         self.records.append(
             Record(self.node, len(self.records), round(self._clock(), 6), name, event)
         )
-
-
-def write_log(path: Path, node: str, records: Sequence[Record], title: str) -> None:
-    """Write one node's log as a qlog JSON text sequence (RFC 7464)."""
-    header = {
-        "file_schema": "urn:ietf:params:qlog:file:sequential",
-        "serialization_format": "application/qlog+json-seq",
-        "title": title,
-        "trace": {
-            "common_fields": {"time_format": "relative_to_epoch"},
-            "vantage_point": {"name": node, "type": "unknown"},
-            "event_schemas": ["urn:kvcs-conformance:moqt:1", "urn:kvcs-conformance:kvcs:1"],
-        },
-    }
-    lines: list[dict[str, Any]] = [header]
-    lines += [
-        {"time": round(record.time * 1000, 3), "name": record.name, "data": record.data}
-        for record in records
-    ]
-    text = "".join(f"{_SEPARATOR}{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-    write_atomically(path, text)
 
 
 def _payload(values: Mapping[str, object]) -> dict[str, object]:

@@ -52,6 +52,8 @@ def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
     event = wanted["event"]
     if event == "announced":
         return len(_announced(log)) >= wanted.get("times", 1)
+    if event == "attempted":
+        return _all_attempted(log, wanted["of"])
     if event in _ENDS:
         return _all_ended(log, wanted["of"], _ENDS[event])
     if event in _COUNTED:
@@ -71,6 +73,28 @@ def _announced(log: Sequence[Record]) -> set[tuple[str, ...]]:
         if record.name == "moqt:message_received"
         and record.data["message"]["type"] == "PublishNamespace"
     }
+
+
+_COUNTED = ("message", "stream-reset", "objects")
+
+
+def _counted(log: Sequence[Record], wanted: Mapping[str, Any]) -> int:
+    """How many of what an `expect` step counts are in the log."""
+    event = wanted["event"]
+    if event == "stream-reset":
+        return sum(record.name == "moqt:reset_received" for record in log)
+    if event == "message":
+        return sum(
+            record.name == "moqt:message_received"
+            and record.data["message"]["type"] == wanted.get("type")
+            for record in log
+        )
+    requests = {
+        record.data["request"]
+        for record in log
+        if record.name == "kvcs:asked" and record.data["label"] == wanted.get("of")
+    }
+    return sum(record.name == _OBJECT and record.data["request"] in requests for record in log)
 
 
 _COUNTED = ("message", "stream-reset", "objects")
@@ -122,6 +146,21 @@ def _all_ended(log: Sequence[Record], label: str, ends: tuple[str, ...]) -> bool
         elif record.name in ends or _refusal(record):
             ended.add(record.data["request"])
     return bool(asked) and asked <= ended
+
+
+def _all_attempted(log: Sequence[Record], label: str) -> bool:
+    """Whether each attempt of a step was closed, or answered to the end."""
+    open_: set[str] = set()
+    begun = False
+    for record in log:
+        if record.data.get("label") != label:
+            continue
+        if record.name == "kvcs:attempts":
+            begun = True
+            open_ |= set(record.data["names"])
+        elif record.name in ("kvcs:attempt-closed", "kvcs:attempt-lives"):
+            open_.discard(record.data["attempt"])
+    return begun and not open_
 
 
 def _refusal(record: Record) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class Link(Protocol):
 
     def kill(self, name: str) -> None:
         """The node is gone without a word."""
+
+    def keylog(self) -> str:
+        """The TLS secrets of all connections so far, in the NSS format; empty without TLS."""
+
+    @property
+    def certificate(self) -> Path | None:
+        """Whom a peer must trust to connect to nodes that listen here; None without TLS."""
 
     def close(self) -> None:
         """End all that the run began."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moqt.drivers.memory import ConnectionEvent, Link, Network, SimulationError
@@ -72,6 +73,13 @@ class MemoryLink(Doing):
         with contextlib.suppress(SimulationError):
             self._network.run(until, limit=within)
         return until()
+
+    def keylog(self) -> str:
+        return ""
+
+    @property
+    def certificate(self) -> Path | None:
+        return None
 
     def close(self) -> None:
         return None

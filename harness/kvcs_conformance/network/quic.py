@@ -37,11 +37,11 @@ class QuicLink(Doing):
     def __init__(self, seed: int = 0, plan: Plan = PLAIN, *, qlog_dir: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kvcs-")
         folder = Path(self._folder.name)
-        self.certificate = folder / "cert.pem"
+        self._certificate = folder / "cert.pem"
         self._key = folder / "key.pem"
         self._keylog = folder / "keylog.txt"
         self._qlog_dir = qlog_dir
-        write_throwaway_certificate(self.certificate, self._key)
+        write_throwaway_certificate(self._certificate, self._key)
         self._loop = asyncio.new_event_loop()
         self._begun = self._loop.time()
         super().__init__(plan)
@@ -59,7 +59,7 @@ class QuicLink(Doing):
             host = self._host(name, endpoint)
             port = self._ports.get(name, 0)
             return await host.listen(
-                HOST, port, config, cert_file=self.certificate, key_file=self._key
+                HOST, port, config, cert_file=self._certificate, key_file=self._key
             )
 
         self._ports[name] = self._loop.run_until_complete(listen())
@@ -118,8 +118,11 @@ class QuicLink(Doing):
 
         return self._loop.run_until_complete(watch())
 
+    @property
+    def certificate(self) -> Path | None:
+        return self._certificate
+
     def keylog(self) -> str:
-        """TLS secrets of all connections so far, in the NSS format."""
         return self._keylog.read_text() if self._keylog.is_file() else ""
 
     def close(self) -> None:

@@ -88,7 +88,10 @@ class Interference:
     def make_session(self, is_client: bool, transport: Transport, config: SessionConfig) -> Session:
         """The session factory of the node's driver."""
         chance = Random(f"{self._seed}/streams/{self.node}/{len(self._sessions)}")
-        session = MeddledSession(self, is_client, transport, config, chance)
+        session_class: type[MeddledSession] = MeddledSession
+        if config.session_class is not None:
+            session_class = type("MeddledSession", (MeddledSession, config.session_class), {})
+        session = session_class(self, is_client, transport, config, chance)
         self._sessions.append(session)
         return session
 

@@ -14,6 +14,7 @@ from kvcs.identity import P0
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.node import Node, Setting
+from kvcs_conformance.nodes.request import peer_request
 from kvcs_conformance.scenario import Scenario, seconds
 
 
@@ -60,12 +61,13 @@ class ConsumerNode(Node):
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
         sources = [self.setting.address(to, self.name) for to in self.part.to]
         request = consume_request(self.scenario, body, sources, self.token)
-        self.request = {**self.scenario.as_json(), **body, "sources": sources}
+        self.request = peer_request(self, "consumer", sources, body)
         self._blocks = self.scenario.total_blocks if request.blocks is None else request.blocks
         self.endpoint = self._class(request, self._report, self.setting.config(self.name))
         self.link.client(self.name, self.endpoint)
 
     def _report(self, event: dict[str, Any]) -> None:
+        self.recorder.report(event)
         details = {key: value for key, value in event.items() if key not in ("event", "time")}
         if event["event"] == "done":
             self._hand_out()

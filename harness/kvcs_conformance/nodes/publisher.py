@@ -15,6 +15,7 @@ from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
 from kvcs_conformance.nodes.production import Production
+from kvcs_conformance.nodes.request import peer_request
 from kvcs_conformance.nodes.tamper import tampering
 from kvcs_conformance.scenario import Scenario
 
@@ -111,9 +112,10 @@ class PublisherNode(Node):
     def open(self, label: str, scenario: Scenario) -> None:
         """Announce a publication and add its segment 0; nothing is produced yet."""
         if self.request is None:
-            self.request = {**self.scenario.as_json(), "publications": []}
+            urls = [self.setting.address(to, self.name) for to in self.part.to]
+            self.request = peer_request(self, "publisher", urls, {"publications": []})
         asked = {"label": label, **scenario.as_json()}
-        self.request["publications"].append(asked)
+        self.request["task"]["publications"].append(asked)
         try:
             spec = scenario.publication(self.endpoint.choose_publication_id())
             publication = self.endpoint.open(spec)
@@ -137,5 +139,6 @@ class PublisherNode(Node):
         return self._productions[label]
 
     def _report(self, event: dict[str, Any]) -> None:
+        self.recorder.report(event)
         details = {key: value for key, value in event.items() if key != "event"}
         self.recorder.trace(f"kvcs:{event['event']}", details)
