@@ -222,19 +222,20 @@ def test_a_run_is_judged_under_two_revisions(
     """When a MUST becomes a SHOULD, the same evidence is an advice instead of a failure, and the
     peer that it touches is named."""
     run = tmp_path / "run"
-    mutant = "publisher/interleaves-layers"
-    name = "publisher/order/layers-ascending"
+    mutant = "consumer/skips-compat-check"
+    name = "consumer/manifest/compat-mismatch"
     assert kvcs(capsys, "run", name, "--mutant", mutant, "--out", run)[0] == 1
     current = datafiles.folder("testcases") / "requirements" / "kvcs-00.yaml"
     text = current.read_text()
-    at = text.index("level: MUST", text.index("id: KVCS-3.3-2"))
+    at = text.index("level: MUST", text.index("id: KVCS-5-17\n"))
     later = tmp_path / "kvcs-01.yaml"
     later.write_text(text[:at] + "level: SHOULD" + text[at + len("level: MUST") :])
     code, out, _ = kvcs(capsys, "diff", run, "--catalogues", current, later)
     assert code == 0
-    assert "KVCS-3.3-2: level\n" in out
-    assert f"touches publisher {mutant}" in out
-    assert f"{name}: fail (order.layers) -> advise (order.layers)" in out
+    assert "KVCS-5-17: level\n" in out
+    assert f"touches consumer {mutant}" in out
+    reason = "consumer.used-bad-publication"
+    assert f"{name}: fail ({reason}) -> advise ({reason})" in out
 
 
 def test_verdicts_that_hold_leave_no_must_open() -> None:

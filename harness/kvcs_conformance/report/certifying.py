@@ -28,6 +28,8 @@ def certified(folders: Sequence[Path], role: str | None, *, issued: str) -> dict
     """
     runs = [Run(folder, results.read(folder)) for folder in folders]
     role = role or _role(runs)
+    if not any(case["sut"] == role for run in runs for case in run.result["cases"]):
+        raise UsageError(f"no case of these runs puts a {role} to the test")
     names = {run.result["peers"].get(role) for run in runs}
     if len(names) != 1:
         raise UsageError(f"the runs have different peers as {role}: {', '.join(map(str, names))}")
