@@ -90,6 +90,10 @@ class Reason(StrEnum):
     MIXED_PUBLICATIONS = "consumer.mixed-publications"
     TENSORS = "consumer.wrong-tensors"
     CLOSE_UNEXPECTED = "close.unexpected"
+    CLOSE_ABSENT = "close.absent"
+    CLOSE_CODE = "close.wrong-code"
+    ANSWER_REPEATED = "request.answered-twice"
+    LIMIT_ABSENT = "limit.absent"
     VERSION = "version.mismatch"
     PEER_EXITED = "peer.exited"
     SETUP_FAILED = "setup.failed"
@@ -136,6 +140,10 @@ REASONS: dict[Reason, str] = {
     Reason.MIXED_PUBLICATIONS: "Objects of two publications were combined without both promises",
     Reason.TENSORS: "the tensors that came out differ from those that were published",
     Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
+    Reason.CLOSE_ABSENT: "a session went on that the rule closes",
+    Reason.CLOSE_CODE: "a session was closed with another code than the rule gives",
+    Reason.ANSWER_REPEATED: "a request or an update was answered more than once",
+    Reason.LIMIT_ABSENT: "one session was let ask for more than the limit",
     Reason.VERSION: "another draft than the one under test was negotiated",
     Reason.PEER_EXITED: "the peer ended before its work did",
     Reason.SETUP_FAILED: "a step before the judged behaviour failed",

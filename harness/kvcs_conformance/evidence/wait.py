@@ -25,6 +25,7 @@ EVENTS: dict[str, str] = {
     "objects": "`count` Objects arrived for the step labelled `of`",
     "released": "the origin answered what it held",
     "left": "the origin closed its sessions",
+    "attempted": "every attempt of the step labelled `of` ended: closed, or proven alive",
 }
 """What an `expect` step can wait for."""
 

@@ -8,6 +8,7 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     publisher,
     relay,
     requests,
+    session,
     signature,
 )
 from kvcs_conformance.judge.assess import Assessment, assess

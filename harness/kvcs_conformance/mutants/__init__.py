@@ -6,6 +6,7 @@ from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants in
     joins,
     production,
     relays,
+    sessions,
     signers,
 )
 from kvcs_conformance.mutants.registry import MUTANTS, Mutant, find_mutant

@@ -12,6 +12,7 @@ from kvcs.consumer import Consumer
 from kvcs.publisher import Publisher
 from kvcs.publisher.publication import Publication
 from moqt.relay import Relay
+from moqt.session import Session
 
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.peers import Peers
@@ -47,8 +48,8 @@ def find_mutant(name: str) -> Mutant:
 def mutant(
     name: str, *, requires: tuple[str, ...], reasons: tuple[Reason, ...]
 ) -> Callable[[Role], Role]:
-    """Enter a class into the table: a Publication, Publisher, Relay or Consumer with one defect,
-    which its docstring tells."""
+    """Enter a class into the table: a Publication, Publisher, Relay, Consumer or Session with one
+    defect, which its docstring tells."""
 
     def enter(role: Role) -> Role:
         defect = " ".join(cleandoc(role.__doc__ or "").split())
@@ -62,6 +63,8 @@ def mutant(
 
 
 def _peers(name: str, role: type) -> Peers:
+    if issubclass(role, Session):
+        return Peers(name=name, session=role)
     if issubclass(role, Publication):
         publisher = type(role.__name__, (Publisher,), {"publication_class": role})
         return Peers(name=name, publisher=publisher)

@@ -6,11 +6,64 @@ from kvcs_conformance.cases.words.base import (
     LABEL,
     SPAN,
     TRACKS,
+    Schema,
     Word,
     table,
 )
 
+_NOTATION: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "description": "octets: hex, 'text', [with 16-bit length], (with vi64 length), *repeats the "
+    "item before it, $namespace $prefix $scope (of the publication), $mine (of the attempt), "
+    "$token, $options (PATH and AUTHORITY), $id (the peer's Request ID); `fin` or `reset` ends",
+}
+
+SENDS: dict[str, Schema] = {
+    "setup": _NOTATION,
+    "control": _NOTATION,
+    "request": _NOTATION,
+    "more": _NOTATION,
+    "reply": _NOTATION,
+    "uni": _NOTATION,
+    "datagram": _NOTATION,
+    "answered": {"const": True},
+    "asked": {"const": True},
+    "downstream": {"enum": ["subscribe", "fetch", "track-status"]},
+}
+"""What an attempt does: octets on the control stream (`setup` in place of SETUP), on a new request
+stream, `more` on the one opened last, in `reply` to the peer's request, on a new unidirectional
+stream, in a datagram; or a wait until the last request is `answered`, or until the peer `asked`;
+`downstream` lets the node's own session ask for the attempt's Track."""
+
+_ATTEMPT: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name", "sends"],
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 64},
+        "sends": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": 1,
+                "additionalProperties": False,
+                "properties": SENDS,
+            },
+        },
+    },
+}
+
 STEPS: dict[str, Word] = table(
+    Word(
+        "attempt",
+        "open a connection for each attempt and write what it `sends`, in order, then prove "
+        "whether the session lives; `when-asked-to` lets each be the publisher of a Track that the "
+        "node's own session then asks for",
+        {"type": "array", "minItems": 1, "items": _ATTEMPT},
+        {"when-asked-to": {"enum": ["subscribe", "fetch", "track-status"]}, **LABEL},
+    ),
     Word(
         "subscribe",
         "SUBSCRIBE these tracks; `from: start` is Next Object and a fill from {0,0}, `from: next` "

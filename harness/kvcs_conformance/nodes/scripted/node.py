@@ -21,6 +21,7 @@ from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.scripted.attempts import Attempt, values_of
 from kvcs_conformance.nodes.scripted.steps import STEPS
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class ScriptedNode(Node):
         self.announced: list[tuple[bytes, ...]] = []
         self.tokens: tuple[Token, ...] = (bearer(self.token),) if self.token else ()
         self._requests: dict[Request, tuple[str, str]] = {}
+        self._attempts: dict[Session, Attempt] = {}
 
     # The node.
 
@@ -84,6 +86,9 @@ class ScriptedNode(Node):
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         """Record what happened; answer a PUBLISH_NAMESPACE."""
+        if session in self._attempts:
+            self._attempts[session].handle(event)
+            return
         match event:
             case ev.SetupReceived():
                 self.ready = True
@@ -139,6 +144,22 @@ class ScriptedNode(Node):
         self.recorder.trace(
             "kvcs:asked", {"label": label, "kind": kind, "track": track, "request": request.id}
         )
+
+    def requests(self, label: str) -> list[Request]:
+        """The requests that the step with this label opened."""
+        return [request for request, (own, _) in self._requests.items() if own == label]
+
+    def attempt(self, label: str, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Let each of them write what it says, all at once, each on a connection of its own."""
+        (to,) = self.part.to
+        url = self.setting.address(to, self.name)
+        chosen = list(entries)
+        names = [entry["name"] for entry in chosen]
+        self.recorder.trace("kvcs:attempts", {"label": label, "names": names})
+        for entry in chosen:
+            name = entry["name"]
+            attempt = Attempt(self, label, name, entry["sends"], values_of(self, name))
+            self._attempts[attempt.connect(self._host.connect, url)] = attempt
 
     def requests(self, label: str) -> list[Request]:
         """The requests that the step with this label opened."""

@@ -110,6 +110,24 @@ def publish_namespace(node: ScriptedNode, label: str, _: Mapping[str, Any]) -> N
     )
 
 
+AS_PUBLISHER: tuple[Mapping[str, Any], ...] = (
+    {"request": "06 [00 $mine 00]"},
+    {"answered": True},
+)
+"""What a hostile publisher does before its own lines: it announces a namespace."""
+
+
+@step("attempt")
+def attempt(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """Write the octets of each attempt, perhaps as the publisher of a Track that is asked for."""
+    asked = body.get("when-asked-to")
+    before = [*AS_PUBLISHER, {"downstream": asked}, {"asked": True}] if asked else []
+    node.attempt(
+        label,
+        [{**entry, "sends": [*before, *entry["sends"]]} for entry in body["attempt"]],
+    )
+
+
 def _name(node: ScriptedNode, track: str) -> FullTrackName:
     return FullTrackName(node.setting.namespace(), track.encode())
 

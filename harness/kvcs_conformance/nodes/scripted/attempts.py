@@ -1,0 +1,228 @@
+"""Attempts: what a hostile (or merely unusual) peer writes, each on a connection of its own.
+
+An attempt writes what its case says, octet by octet, then proves whether its session lives: it
+asks TRACK_STATUS, and once more a while after the answer, so that a close that was only slower
+than the first answer is still seen. Records in the node's log: `kvcs:attempts` (the step and the
+names), `kvcs:wrote`, `kvcs:attempt-answer`, `kvcs:attempt-stream`, `kvcs:attempt-lives` and
+`kvcs:attempt-closed`; what the session traces says `attempt`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moqt.session import Session
+from moqt.session import events as ev
+from moqt.wire.filters import FROM_START, NEXT_OBJECT
+from moqt.wire.messages import Message, Parameters, RequestMessage
+from moqt.wire.names import FullTrackName
+
+from kvcs_conformance.errors import SetupFailed
+from kvcs_conformance.nodes.node import TOKENS
+from kvcs_conformance.nodes.scripted.notation import Written, octets, vi64
+from kvcs_conformance.nodes.scripted.raw import RawSession
+
+if TYPE_CHECKING:
+    from moqt.session.events import Event
+
+    from kvcs_conformance.nodes.scripted.node import ScriptedNode
+
+PROBES = (1000, 1002)
+"""Request IDs of the two probes, beyond those that cases write down."""
+
+GRACE = 0.1
+"""Seconds between the answer to the first probe and the second one."""
+
+ROOT = b"kvcs-attempt"
+TRACK = b"t"
+
+Send = Mapping[str, Any]
+
+
+class Attempt:
+    """One of them; `sends` are taken one after the other, some wait for the peer."""
+
+    def __init__(
+        self, node: ScriptedNode, label: str, name: str, sends: list[Send], values: dict[str, bytes]
+    ) -> None:
+        self._node = node
+        self._label = label
+        self._name = name
+        self._sends = list(sends)
+        self._values = values
+        self._waiting = ""
+        self._last: int | None = None
+        self._peers: int | None = None
+        self._answered: set[int] = set()
+        self._probes: list[int] = []
+        self._over = False
+        trace = node.setting.config(node.name).trace
+        assert trace is not None
+        self._trace: Callable[[str, dict[str, Any]], None] = trace
+        self.session: RawSession | None = None
+
+    def connect(self, connect: Callable[..., Session], url: str) -> RawSession:
+        """Open the connection."""
+        config = self._node.setting.config(self._node.name)
+        config = replace(config, trace=self._tagged, session_class=RawSession)
+        session = connect(url, config)
+        assert isinstance(session, RawSession)
+        self.session = session
+        session.on_message = self._message
+        session.on_end = self._ended
+        if self._sends and "setup" in self._sends[0]:
+            session.setup = self._octets("setup", self._sends.pop(0)["setup"])
+        return session
+
+    def handle(self, event: Event) -> None:
+        """One event of the session."""
+        match event:
+            case ev.SetupReceived():
+                self._go()
+            case ev.SessionClosed(code=code, reason=reason, by_peer=by_peer):
+                self._over = True
+                self._note("kvcs:attempt-closed", code=code, reason=reason, by_peer=by_peer)
+            case _:
+                pass
+
+    # Writing.
+
+    def _go(self) -> None:
+        session = self.session
+        assert session is not None
+        while self._sends and not self._waiting and not self._over:
+            ((word, body),) = self._sends.pop(0).items()
+            if word in ("answered", "asked"):
+                self._wait(word)
+            elif word == "downstream":
+                self._downstream(body)
+            else:
+                self._write(session, word, self._octets(word, body))
+        if not self._sends and not self._waiting and not self._probes and not self._over:
+            self._probe()
+
+    def _octets(self, word: str, notation: str) -> Written:
+        written = octets(notation, self._values)
+        self._note("kvcs:wrote", on=word, octets=written.octets, end=written.end)
+        return written
+
+    def _write(self, session: RawSession, word: str, written: Written) -> None:
+        match word:
+            case "request":
+                self._last = self._opened(session.open(written))
+            case "uni":
+                self._opened(session.open(written, unidirectional=True))
+            case "more":
+                assert self._last is not None
+                session.write(self._last, written)
+            case "reply":
+                assert self._peers is not None
+                session.write(self._peers, written)
+            case "control":
+                session.write(session.control, written)
+            case "datagram":
+                session.transport.send_datagram(written.octets)
+
+    def _opened(self, stream_id: int | None) -> int:
+        if stream_id is None:
+            raise SetupFailed(f"{self._name}: the peer grants no stream")
+        return stream_id
+
+    def _wait(self, word: str) -> None:
+        met = self._last in self._answered if word == "answered" else self._peers is not None
+        self._waiting = "" if met else word
+
+    def _downstream(self, kind: str) -> None:
+        """Let the node's own session ask for the attempt's Track."""
+        track = FullTrackName((ROOT, self._name.encode()), TRACK)
+        tokens = self._node.tokens
+        asks = {
+            "subscribe": ("SUBSCRIBE", Session.subscribe, NEXT_OBJECT),
+            "fetch": ("FETCH", Session.fetch, FROM_START),
+            "track-status": ("TRACK_STATUS", Session.track_status, None),
+        }
+        name, function, wanted = asks[kind]
+        parameters = Parameters(authorization_tokens=tokens, location_filter=wanted)
+        act = partial(function, track=track, parameters=parameters)
+        self._node.ask(self._label, name, self._name, act)
+
+    # Reading.
+
+    def _message(self, stream_id: int, message: Message) -> None:
+        if isinstance(message, RequestMessage) and bool(stream_id & 1):
+            self._peers = stream_id
+            self._values["id"] = vi64(message.request_id)
+            self._note("kvcs:attempt-asked", stream=stream_id, message=message)
+            self._met("asked")
+        else:
+            self._answered.add(stream_id)
+            on = "probe" if stream_id in self._probes else "request"
+            self._note("kvcs:attempt-answer", stream=stream_id, on=on, message=message)
+            if stream_id == self._last:
+                self._met("answered")
+        if stream_id in self._probes:
+            self._probed()
+
+    def _met(self, word: str) -> None:
+        if self._waiting == word:
+            self._waiting = ""
+            self._go()
+
+    def _ended(self, stream_id: int, how: str, code: int | None) -> None:
+        on = "probe" if stream_id in self._probes else "request"
+        if on == "request":
+            self._note("kvcs:attempt-stream", stream=stream_id, how=how, code=code)
+
+    # Probing.
+
+    def _probe(self) -> None:
+        if self._over or self.session is None:
+            return
+        number = PROBES[len(self._probes)]
+        question = octets(
+            "0d [$number 02 ('kvcs-conformance') ('fence') ('nothing') 00]",
+            {"number": vi64(number)},
+        )
+        self._probes.append(self._opened(self.session.open(question)))
+
+    def _probed(self) -> None:
+        if len(self._probes) < len(PROBES):
+            self._node.link.later(self._node.name, GRACE, self._probe)
+        elif not self._over:
+            self._over = True
+            self._note("kvcs:attempt-lives")
+
+    def _note(self, name: str, **values: Any) -> None:
+        self._trace(name, {"label": self._label, "attempt": self._name, **values})
+
+    def _tagged(self, name: str, values: dict[str, Any]) -> None:
+        self._trace(name, {**values, "attempt": self._name})
+
+
+def values_of(node: ScriptedNode, name: str) -> dict[str, bytes]:
+    """What a case may name in the octets of an attempt."""
+    namespace = node.setting.namespace()
+    return {
+        "namespace": _namespace(*namespace),
+        "prefix": _namespace(*namespace[:4]),
+        "scope": _namespace(*namespace[:2]),
+        "mine": _namespace(ROOT, name.encode()),
+        "token": TOKENS["scope"] or b"",
+        "options": _options(node),
+    }
+
+
+def _namespace(*fields: bytes) -> bytes:
+    """A Track Namespace: the number of fields, then each with its length (MOQT-22 §8.7)."""
+    return vi64(len(fields)) + b"".join(vi64(len(field)) + field for field in fields)
+
+
+def _options(node: ScriptedNode) -> bytes:
+    """The Setup Options PATH and AUTHORITY that a client owes (MOQT-22 §9.1.1, §9.1.2)."""
+    (to,) = node.part.to
+    authority, _, path = node.setting.address(to, node.name).removeprefix("moqt://").partition("/")
+    known = {"path": b"/" + path.encode(), "authority": authority.encode()}
+    return octets("01 ($path) 04 ($authority)", known).octets
