@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from typing import Any
 
@@ -95,6 +96,10 @@ def main(arguments: list[str] | None = None) -> Any:
         if error.errno != errno.EPIPE:
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         _forget_output()
+        code = ExitCode.ERROR
+    except Exception:  # exit code 1 would say that a case failed
+        traceback.print_exc()
+        _complain("this is a fault of the harness; the lines above say where")
         code = ExitCode.ERROR
     sys.exit(int(code or 0))
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.judge import Assessment, assess
-from kvcs_conformance.judge.findings import unseen
-from kvcs_conformance.verdicts import Reason, Verdict
+from kvcs_conformance.judge.findings import contradicted, unseen, upheld
+from kvcs_conformance.verdicts import GOOD, Level, Reason, Verdict
 
-_GOOD = (Verdict.PASS, Verdict.PASS_NONSTRICT, Verdict.ADVISE)
+_LETS_ON = GOOD | {Verdict.ADVISE}
+"""The verdicts of a positive twin that let its case be judged."""
+
+_BINDS = (Level.MUST, Level.MUST_NOT)
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,25 @@ class Outcome:
     evidence: Evidence | None
     twin: Evidence | None = None
     duration: float = 0.0
+
+
+def lost(case: Case, catalogue: Catalogue, why: str, *, link: str, seed: int) -> Outcome:
+    """A case whose run did not come to an end, for a reason that no peer is charged with."""
+    facts = {
+        "schema": 1,
+        "case": case.id,
+        "sut": case.sut,
+        "link": link,
+        "seed": seed,
+        "nodes": {},
+        "steps": [],
+        "trouble": {"kind": "harness", "text": why},
+        "observed": {"alpn": [], "transport": link},
+        "records": {},
+    }
+    seen = Evidence(facts, {})
+    evidence, twin = (None, seen) if case.twin is not None else (seen, None)
+    return Outcome(case, judge_case(case, evidence, twin, catalogue), evidence, twin)
 
 
 def not_run(case: Case) -> Outcome:
@@ -37,14 +60,30 @@ def not_applicable(case: Case) -> Assessment:
 
 
 def judge_case(
+    case: Case,
+    evidence: Evidence | None,
+    twin: Evidence | None,
+    catalogue: Catalogue,
+    lacks: Collection[str] = (),
+) -> Assessment:
+    """The assessment of a case from its evidence and that of its twin; a pure function.
+
+    `lacks` are the features that the peer under test declares absent; a case that needs one of
+    them is the probe of that.
+    """
+    seen = _judged(case, evidence, twin, catalogue)
+    absent = [feature for feature in case.needs if feature in lacks]
+    return _probed(case, seen, absent, catalogue) if absent else seen
+
+
+def _judged(
     case: Case, evidence: Evidence | None, twin: Evidence | None, catalogue: Catalogue
 ) -> Assessment:
-    """The assessment of a case from its evidence and that of its twin; a pure function."""
     if case.twin is not None and twin is not None:
         first = assess(twin, case.twin.judge, (), catalogue)
         if first.verdict is Verdict.HARNESS_ERROR:
             return first
-        if first.verdict not in _GOOD:
+        if first.verdict not in _LETS_ON:
             why = first.decisive.text if first.decisive else first.verdict.value
             told = unseen(f"the positive twin does not pass: {why}", Reason.TWIN_FAILED)
             return Assessment(
@@ -55,7 +94,31 @@ def judge_case(
     return assess(evidence, case.judge, case.requires, catalogue)
 
 
+def _probed(case: Case, seen: Assessment, absent: list[str], catalogue: Catalogue) -> Assessment:
+    """What a case shows of the features that the peer declares absent."""
+    names = ", ".join(absent)
+    if seen.verdict in GOOD:
+        told = upheld(f"declared absent and yet there: {names}; the declaration is wrong")
+        return replace(seen, findings=(*seen.findings, told))
+    shown = seen.verdict in (Verdict.FAIL, Verdict.ADVISE, Verdict.INCONCLUSIVE)
+    twin_failed = seen.reason is Reason.TWIN_FAILED
+    if seen.reason is Reason.VERSION or not (shown or twin_failed):
+        return seen  # nothing was probed
+    binding = [name for name in case.requires if catalogue[name].level in _BINDS]
+    if not binding:
+        told = unseen(f"declared absent, and not seen: {names}", Reason.UNSUPPORTED)
+        return Assessment(Verdict.UNSUPPORTED, Reason.UNSUPPORTED, "", (told, *seen.findings))
+    told = contradicted(
+        Reason.UNSUPPORTED,
+        f"declared absent, but nobody may lack it: {names}",
+        expected=f"{names}, by {', '.join(binding)}",
+        observed="declared absent, and not seen",
+        requires=tuple(binding),
+    )
+    return Assessment(Verdict.FAIL, Reason.UNSUPPORTED, case.sut, (told, *seen.findings))
+
+
 def twin_passes(case: Case, twin: Evidence, catalogue: Catalogue) -> bool:
     """Whether the positive twin lets the case be judged."""
     assert case.twin is not None
-    return assess(twin, case.twin.judge, (), catalogue).verdict in _GOOD
+    return assess(twin, case.twin.judge, (), catalogue).verdict in _LETS_ON

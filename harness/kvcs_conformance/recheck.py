@@ -13,17 +13,20 @@ from kvcs_conformance.evidence.files import CASE, RUN, case_folder, check_files,
 from kvcs_conformance.evidence.read import Evidence, read_evidence
 from kvcs_conformance.judge import JUDGES
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable
-from kvcs_conformance.report.results import results
+from kvcs_conformance.report.results import row, whole
 from kvcs_conformance.verdicts import Verdict
 
 _NOT_PLAYED = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE)
 _TWIN_ONLY = (Verdict.BLOCKED, Verdict.HARNESS_ERROR)
 """Verdicts that the positive twin alone may have led to."""
 
+_HOW = ("lacks", "repeat", "vary_seed")
+_TOLD = ("seed", "repeat", "flaky", "blame_runs", "blame_text", "known", "unexpected")
+
 
 def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The result that the saved evidence gives; raises UsageError when evidence is missing."""
-    outcomes = []
+    rows = []
     for entry in result["cases"]:
         home = case_folder(folder, entry["id"])
         case = _case(home / CASE, catalogue)
@@ -38,11 +41,25 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
         if case.only_link not in (None, result["link"]):
             assessment = not_applicable(case)
         else:
-            assessment = judge_case(case, evidence, twin, catalogue)
-        outcomes.append(Outcome(case, assessment, evidence, twin, entry["duration_s"]))
-    return results(
-        outcomes, catalogue, link=result["link"], seed=result["seed"], peers=result["peers"]
+            assessment = judge_case(case, evidence, twin, catalogue, result.get("lacks", ()))
+        outcome = Outcome(case, assessment, evidence, twin, entry["duration_s"])
+        rows.append(_like(entry, row(outcome, result["link"])))
+    return whole(
+        rows,
+        catalogue,
+        link=result["link"],
+        seed=result["seed"],
+        peers=result["peers"],
+        more={key: result[key] for key in _HOW if key in result},
     )
+
+
+def _like(before: Mapping[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The new entry with what other runs of the case said, where the verdict is the same."""
+    told = {key: before[key] for key in _TOLD if key in before}
+    if "blame_runs" in before and before["verdict"] == now["verdict"]:
+        told["blame"] = before["blame"]
+    return {**now, **told}
 
 
 def _case(path: Path, catalogue: Catalogue) -> Case:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from kvcs_conformance.alarm import alarm
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import SetupFailed
@@ -24,21 +25,32 @@ REFERENCE = Peers()
 
 
 def run_case(
-    case: Case, catalogue: Catalogue, *, link: str, seed: int = 0, peers: Peers = REFERENCE
+    case: Case,
+    catalogue: Catalogue,
+    *,
+    link: str,
+    seed: int = 0,
+    peers: Peers = REFERENCE,
+    lacks: Collection[str] = (),
+    limit: float | None = None,
 ) -> Outcome:
-    """Run one case on one link; whatever goes wrong is in the verdict, never an exception."""
+    """Run one case on one link; whatever goes wrong is in the verdict, never an exception.
+
+    `lacks` are features that the peer under test declares absent. `limit` is in seconds of real
+    time, for the case and for its twin.
+    """
     begun = time.perf_counter()
     if case.only_link not in (None, link):
         return Outcome(case, not_applicable(case), None)
     twin = None
     if case.twin is not None:
-        twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers)
+        twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers, limit)
     evidence = None
     if twin is None or twin_passes(case, twin, catalogue):
-        evidence = perform(case, case.scenario, link, seed, peers)
+        evidence = perform(case, case.scenario, link, seed, peers, limit)
     return Outcome(
         case,
-        judge_case(case, evidence, twin, catalogue),
+        judge_case(case, evidence, twin, catalogue, lacks),
         evidence,
         twin,
         time.perf_counter() - begun,
@@ -46,7 +58,12 @@ def run_case(
 
 
 def perform(
-    case: Case, scenario: Mapping[str, Any], link: str, seed: int, peers: Peers
+    case: Case,
+    scenario: Mapping[str, Any],
+    link: str,
+    seed: int,
+    peers: Peers,
+    limit: float | None = None,
 ) -> Evidence:
     """Put up the nodes, take the steps, return what was seen."""
     wire = make_link(link, seed, make_plan(scenario.get("network"), case.steps, seed))
@@ -54,8 +71,9 @@ def perform(
         stage = Stage(case, scenario, wire, seed, peers)
         trouble: dict[str, str] | None = None
         try:
-            stage.put_up()
-            stage.play()
+            with alarm(limit):
+                stage.put_up()
+                stage.play()
         except SetupFailed as error:
             trouble = {"kind": "setup", "text": str(error)}
         except Exception as error:  # a defect of the harness must not be charged to a peer

@@ -21,6 +21,27 @@ class Verdict(StrEnum):
     NOT_APPLICABLE = "not-applicable"
 
 
+WORST_FIRST: tuple[Verdict, ...] = (
+    Verdict.FAIL,
+    Verdict.HARNESS_ERROR,
+    Verdict.INCONCLUSIVE,
+    Verdict.BLOCKED,
+    Verdict.NOT_RUN,
+    Verdict.ADVISE,
+    Verdict.UNSUPPORTED,
+    Verdict.PASS_NONSTRICT,
+    Verdict.PASS,
+    Verdict.NOT_APPLICABLE,
+)
+"""Of several verdicts on one case the first of these stands."""
+
+FAILS: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.ADVISE})
+"""The evidence contradicts a clause."""
+
+GOOD: frozenset[Verdict] = frozenset({Verdict.PASS, Verdict.PASS_NONSTRICT})
+"""The evidence speaks for every clause."""
+
+
 class Level(StrEnum):
     """The keyword of a requirement; STATED is declarative text that a peer depends on."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_list_imports_nothing_heavy() -> None:
         (["list", "nothing/*"], "no case matches 'nothing/*'"),
         (["run", "nothing/*"], "no case matches 'nothing/*'"),
         (["selftest", "nothing/*"], "no case matches 'nothing/*'"),
-        (["list", "--steps", "relay"], "--steps and --judges take no selector"),
+        (["list", "--steps", "relay"], "--steps and --judges take no selection"),
         (["run", "--link", "pigeon"], "'pigeon' is not one of 'memory', 'quic'"),
         (["run", "--seed", "-1"], "-1 is not in the range x>=0"),
         (["frobnicate"], "No such command 'frobnicate'"),
@@ -121,10 +122,8 @@ def test_a_broken_case_file_stops_everything(
     """An unknown key in a case file is named with file and line; nothing runs, nothing is
     written."""
     data = tmp_path / "testcases"
-    for name in ("requirements/kvcs-00.yaml", "scenarios/tiny-gqa.yaml"):
-        target = data / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text((datafiles.folder("testcases") / name).read_text())
+    for name in ("requirements", "scenarios"):
+        shutil.copytree(datafiles.folder("testcases") / name, data / name)
     case = datafiles.folder("testcases") / "cases/publisher/priority.yaml"
     (data / "cases").mkdir()
     (data / "cases/x.yaml").write_text(case.read_text().replace("title:", "tilte:"))

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 from kvcs.consumer import Consumer
+from kvcs_conformance import casework, datafiles
 from kvcs_conformance import catalogue as catalogues
-from kvcs_conformance import datafiles, runner
 from kvcs_conformance.cases import Case, load_cases, select
 from kvcs_conformance.cases.load import case_of
 from kvcs_conformance.cases.schema import published_schema
@@ -385,13 +385,13 @@ def test_a_stopped_run_leaves_a_valid_result(
     """Ctrl-C keeps what was run, calls the rest not-run, exits 3, and can be rechecked."""
     done = []
 
-    def until_the_second(chosen: Case, *arguments: object, **options: object) -> object:
+    def until_the_second(chosen: Case, *arguments: Any, **options: Any) -> object:
         if done:
             raise KeyboardInterrupt
         done.append(chosen)
-        return run_case(chosen, CATALOGUE, link="memory")
+        return run_case(chosen, *arguments, **options)
 
-    monkeypatch.setattr(runner, "run_case", until_the_second)
+    monkeypatch.setattr(casework, "run_case", until_the_second)
     assert command("run", "publisher/priority/*", "--out", tmp_path) == 3
     result = json.loads((tmp_path / "results.json").read_text())
     assert result["summary"] == {"pass": 1, "not-run": 1}

@@ -8,25 +8,22 @@ from collections.abc import Iterable
 import click
 
 from kvcs_conformance import catalogue
-from kvcs_conformance.cases import load_cases, select
+from kvcs_conformance.cases import Selection, load_cases
 from kvcs_conformance.cases.words import STEPS, TAMPERS, WAITS
+from kvcs_conformance.commands.choosing import choosing
 
 
 @click.command("list")
-@click.argument("selectors", nargs=-1)
+@choosing
 @click.option("--steps", is_flag=True, help="Describe the steps, events and ways to tamper.")
 @click.option("--judges", is_flag=True, help="Describe the judge words.")
 @click.option("--coverage", is_flag=True, help="Count requirements with case and mutant; gaps.")
-@click.option(
-    "--role", type=click.Choice(catalogue.ROLES), help="With --coverage: of this role alone."
-)
 @click.option("--json", "as_json", is_flag=True, help="With --coverage: as coverage.json.")
 def list_(
-    selectors: tuple[str, ...],
+    selection: Selection,
     steps: bool,
     judges: bool,
     coverage: bool,
-    role: str | None,
     as_json: bool,
 ) -> None:
     """List the cases that SELECTORS name (default: all) with level, title and
@@ -35,18 +32,22 @@ def list_(
     A selector is a glob over case ids, a role, or a requirement id.
     """
     if steps or judges or coverage:
-        if selectors:
-            raise click.UsageError("--steps, --judges and --coverage take no selector")
+        if selection != Selection(roles=selection.roles if coverage else ()):
+            raise click.UsageError(
+                "--steps and --judges take no selection, and --coverage takes only --role"
+            )
+        if len(selection.roles) > 1:
+            raise click.UsageError("--coverage is of all roles, or of one")
         if steps:
             _print_steps()
         if judges:
             _print_judges()
         if coverage:
-            _print_coverage(role, as_json)
+            _print_coverage(selection.roles[0] if selection.roles else None, as_json)
         return
-    if role or as_json:
-        raise click.UsageError("--role and --json go with --coverage")
-    cases = select(load_cases(catalogue.load(), check=False), selectors)
+    if as_json:
+        raise click.UsageError("--json goes with --coverage")
+    cases = selection.of(load_cases(catalogue.load(), check=False))
     for case in cases:
         click.echo(f"{case.id}  ({case.sut}, {case.level})")
         click.echo(click.wrap_text(case.title, 98, "    ", "    "))
@@ -65,8 +66,9 @@ _KINDS = {
 def _print_steps() -> None:
     from kvcs_conformance.evidence.wait import EVENTS
 
-    for kind, title in _KINDS.items():
-        _section(title, [(_usage(w.name, w.options), w.doc) for w in STEPS[kind].values()])
+    for kind, words in STEPS.items():
+        title = _KINDS.get(kind, f"Steps of {kind}")
+        _section(title, [(_usage(w.name, w.options), w.doc) for w in words.values()])
     _section("Waiting", [(word.name, word.doc) for word in WAITS.values()])
     _section("Events that `expect` knows", list(EVENTS.items()))
     _section(

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import click
 
 from kvcs_conformance import catalogue as catalogues
-from kvcs_conformance.cases import load_cases, select
+from kvcs_conformance.cases import Selection, load_cases
+from kvcs_conformance.commands.choosing import choosing
 
 
 @click.command()
-@click.argument("selectors", nargs=-1)
+@choosing
 @click.option(
     "--link",
     type=click.Choice(["memory", "quic"]),
-    default="memory",
-    show_default=True,
-    help="What lies between the nodes: a simulated network, or QUIC on loopback.",
+    help="What lies between the nodes: a simulated network (the default), or QUIC on loopback.",
 )
 @click.option(
     "--out",
@@ -25,7 +25,33 @@ from kvcs_conformance.cases import load_cases, select
     help="Write results.json and the evidence into this folder.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all data."
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Complete the run in DIR: what was judged there and has its evidence is not run again.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all data; default: 0.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run each case N times; the worst verdict stands, and more than one is called flaky.",
+)
+@click.option("--vary-seed", is_flag=True, help="Give each repeat the next seed.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many cases run at a time, each in a process of its own; 1 is without any other "
+    "process. Default: one per core where that is faster.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A case that runs longer, in real time, is a harness error.",
 )
 @click.option(
     "--main-job",
@@ -34,66 +60,87 @@ from kvcs_conformance.cases import load_cases, select
 )
 @click.option(
     "--mutant",
+    "mutants",
     metavar="NAME",
-    help="Put this known-bad peer (see `kvcs selftest`) where the peer under test stands; without "
-    "SELECTORS the cases that it must fail are run.",
+    multiple=True,
+    help="Let this known-bad peer (see `kvcs selftest`) play its role in every case; may be given "
+    "once per role. Without SELECTORS the cases that it must fail are run.",
 )
+@click.option(
+    "--lacks",
+    multiple=True,
+    metavar="FEATURE",
+    help="The peer under test declares this optional feature absent (see `needs` in the cases).",
+)
+@click.option(
+    "--known",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Known failures and flakes (YAML): they do not make the exit code 1.",
+)
+@click.option("--list-only", is_flag=True, help="Say which cases would run, and run none.")
 def run(
-    selectors: tuple[str, ...],
-    link: str,
+    selection: Selection,
+    link: str | None,
     out: Path | None,
-    seed: int,
+    resume: Path | None,
+    seed: int | None,
+    repeat: int | None,
+    vary_seed: bool,
+    jobs: int | None,
+    limit: float,
     main_job: bool,
-    mutant: str | None,
+    mutants: tuple[str, ...],
+    lacks: tuple[str, ...],
+    known: Path | None,
+    list_only: bool,
 ) -> int:
     """Run the cases that SELECTORS name (default: all) against the reference.
 
-    A selector is a glob over case ids ('relay/*'), a role, or a requirement id.
+    A selector is a glob over case ids ('relay/*'), a role, or a requirement id. Ctrl-C leaves a
+    valid result, in which the rest is not run.
 
     Exit codes: 0 pass, 1 fail, 2 usage or harness error, 3 incomplete.
     """
+    from kvcs_conformance.campaign import workers_for
+    from kvcs_conformance.commands.stopping import wrapping_up
     from kvcs_conformance.evidence.files import clear_run, make_folder
-    from kvcs_conformance.mutants import find_mutant
-    from kvcs_conformance.outcome import Outcome, not_run
-    from kvcs_conformance.report import results
-    from kvcs_conformance.report.table import print_results, watched
-    from kvcs_conformance.runner import REFERENCE, run_case, save
-    from kvcs_conformance.verdicts import ExitCode, Verdict, exit_code
+    from kvcs_conformance.known import exit_code_of, load_known, overlay
+    from kvcs_conformance.plan import Wanted, plan, resumed
+    from kvcs_conformance.report.progress import progress
+    from kvcs_conformance.report.table import print_results
+    from kvcs_conformance.verdicts import ExitCode
 
+    if resume is not None and main_job:
+        raise click.UsageError("--main-job is not part of what --resume completes")
     catalogue = catalogues.load()
     loaded = load_cases(catalogue)
-    peers, names = REFERENCE, None
-    if mutant is not None:
-        bad = find_mutant(mutant)
-        peers, names = bad.peers, {bad.role: bad.id}
-        loaded = tuple(case for case in loaded if case.sut == bad.role)
-        if not selectors:
-            selectors = tuple(case.id for case in loaded if mutant in case.killed_by)
-    cases = select(loaded, selectors)
-    if out is not None:
+    known_ones = load_known(known, loaded) if known is not None else ()
+    wanted = Wanted(selection, link, seed, mutants, repeat, vary_seed, lacks, limit, out)
+    if resume is not None:
+        campaign = resumed(resume, wanted, loaded, catalogue)
+    else:
+        campaign = plan(wanted, loaded, catalogue)
+    todo = campaign.remaining
+    if list_only:
+        for case in todo:
+            click.echo(case.id)
+        return ExitCode.PASS
+    if out is not None and resume is None:
         make_folder(out)
         clear_run(out)
     job = ExitCode.PASS
-    if main_job:
-        from kvcs_conformance.mainjob import main_job as carry
+    try:
+        if main_job:
+            from kvcs_conformance.mainjob import main_job as carry
 
-        job = ExitCode(carry(out))
-    outcomes: list[Outcome] = []
-    for case in watched(cases):
-        try:
-            outcome = run_case(case, catalogue, link=link, seed=seed, peers=peers)
-        except KeyboardInterrupt:  # what was run is a valid result, the rest is not run
-            outcomes += [not_run(one) for one in cases[len(outcomes) :]]
-            break
-        outcomes.append(outcome)
-        if out is not None:
-            save(outcome, out)
-    result = results.results(outcomes, catalogue, link=link, seed=seed, peers=names)
-    if out is not None:
-        for outcome in outcomes:
-            if outcome.assessment.verdict is Verdict.NOT_RUN:
-                save(outcome, out)
-        results.write(out, result)
-    print_results(result)
-    code = exit_code(outcome.assessment.verdict for outcome in outcomes)
-    return int(job or code)
+            job = ExitCode(carry(out))
+        workers = workers_for(jobs, campaign.orders.link, len(todo) * campaign.orders.repeat)
+        with progress([case.id for case in todo]) as watch:
+            campaign.run(workers=workers, watch=watch)
+    except KeyboardInterrupt:
+        click.echo("kvcs: stopped; what was not run is named as such", err=True)
+    with wrapping_up():
+        result = campaign.close(lambda result: overlay(result, known_ones, date.today()))
+        print_results(result)
+    return int(job or exit_code_of(result))

@@ -66,6 +66,12 @@ def cast(sut: str, scenario: Mapping[str, Any]) -> dict[str, Part]:
     return dict(sorted(nodes.items(), key=lambda item: _rank(item[1])))
 
 
+def main_roles(sut: str, scenario: Mapping[str, Any]) -> tuple[str, ...]:
+    """The roles that peers play in a case: `publisher`, `relay`, `consumer`, where they are not
+    scripted."""
+    return tuple(name for name, part in cast(sut, scenario).items() if part.kind == name)
+
+
 def _rank(part: Part) -> int:
     """Relays first, the one behind another after it (as declared), consumers last."""
     return 0 if part.listens else 2 if part.kind == "consumer" else 1

@@ -13,11 +13,11 @@ from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import RESULTS, read_json, write_json
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.outcome import Outcome
+from kvcs_conformance.sides import REFERENCE, ROLES
 from kvcs_conformance.verdicts import Verdict
 
 SCHEMA = 1
 MOQT_DRAFT = "22"
-_ROLES = ("publisher", "relay", "consumer")
 
 
 def results(
@@ -28,9 +28,27 @@ def results(
     seed: int,
     peers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The result of a run, cases in order of their ids."""
-    ordered = sorted(outcomes, key=lambda outcome: outcome.case.id)
-    counts = Counter(outcome.assessment.verdict for outcome in ordered)
+    """The result of a run, from its outcomes."""
+    return whole(
+        [row(outcome, link) for outcome in outcomes], catalogue, link=link, seed=seed, peers=peers
+    )
+
+
+def whole(
+    rows: Iterable[dict[str, Any]],
+    catalogue: Catalogue,
+    *,
+    link: str,
+    seed: int,
+    peers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The result of a run, cases in order of their ids.
+
+    `more` is how it was run besides: `lacks`, `repeat`, `vary_seed`, `remote`.
+    """
+    ordered = sorted(rows, key=lambda entry: str(entry["id"]))
+    counts = Counter(entry["verdict"] for entry in ordered)
     return {
         "schema": SCHEMA,
         "catalogue": {
@@ -39,15 +57,17 @@ def results(
             "sha256": catalogue.sha256,
         },
         "profile": "kvsp-p0",
-        "peers": {role: (peers or {}).get(role, "reference") for role in _ROLES},
+        "peers": {role: (peers or {}).get(role, REFERENCE) for role in ROLES},
         "link": link,
         "seed": seed,
+        **(more or {}),
         "summary": {verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]},
-        "cases": [_case(outcome, link) for outcome in ordered],
+        "cases": ordered,
     }
 
 
-def _case(outcome: Outcome, link: str) -> dict[str, Any]:
+def row(outcome: Outcome, link: str) -> dict[str, Any]:
+    """The entry of one case."""
     case, assessment = outcome.case, outcome.assessment
     return {
         "id": case.id,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from kvcs_conformance.cases import Case
 
 _PAGE = 140
 _NARROWEST = 80
@@ -37,24 +35,6 @@ def _console() -> Console:
     return console
 
 
-def watched(cases: Sequence[Case]) -> Iterator[Case]:
-    """The cases one by one; on a terminal a line says which one runs, and goes away at the end."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from kvcs_conformance.report.console import Page
-
-    console = Page(highlight=False)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=len(cases))
-        for case in cases:
-            bar.update(task, description=case.id)
-            yield case
-            bar.advance(task)
-
-
 def print_results(result: Mapping[str, Any]) -> None:
     """One line per case, then the counts."""
     from rich.table import Table
@@ -79,11 +59,29 @@ def print_results(result: Mapping[str, Any]) -> None:
 
 
 def _why(case: Mapping[str, Any]) -> str:
-    if case["verdict"] == "pass":
-        return ""
-    findings = case["findings"]
-    told = next((f["text"] for f in findings if f["outcome"] != "upheld"), "")
-    return f"{case['reason'] or ''}: {told}".strip(": ")
+    lines = []
+    if case["verdict"] != "pass":
+        told = next((f["text"] for f in case["findings"] if f["outcome"] != "upheld"), "")
+        lines.append(f"{case['reason'] or ''}: {told}".strip(": "))
+    if "blame_text" in case:
+        lines.append(f"at fault: {case['blame'] or 'nobody is named'} ({case['blame_text']})")
+    if "flaky" in case:
+        counts = case["repeat"]["verdicts"].items()
+        lines.append("flaky: " + ", ".join(f"{count} {verdict}" for verdict, count in counts))
+    if "known" in case:
+        lines.append(_known(case["known"]))
+    return "\n".join(lines)
+
+
+def _known(known: Mapping[str, Any]) -> str:
+    """What the overlay says of a case."""
+    told = {
+        "known": f"known {known['kind']} until {known['expires']}",
+        "expired": f"was a known {known['kind']} until {known['expires']}: no more",
+        "differs": f"not the known {known['kind']}",
+        "unexpected-pass": "a known failure that passes: take it off the list",
+    }
+    return f"{told[known['state']]} ({known['link']})"
 
 
 def print_matrix(matrix: Mapping[str, Any]) -> None:

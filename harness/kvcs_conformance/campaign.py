@@ -1,0 +1,92 @@
+"""Running many cases: over cores, from where an earlier run stopped, with a result at any time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kvcs_conformance.cases.load import Case
+from kvcs_conformance.casework import Orders, lost_entry, work_on
+from kvcs_conformance.outcome import not_run
+from kvcs_conformance.parallel import Lost, Watch, run_all
+from kvcs_conformance.report.results import row, whole, write
+from kvcs_conformance.runner import save
+
+Finish = Callable[[dict[str, Any]], dict[str, Any]]
+
+_FEW = {"memory": 50, "quic": 3}
+"""With so many runs of cases at most, starting other processes costs more than it saves."""
+
+_WRITE_EVERY = 2.0
+
+
+def workers_for(jobs: int | None, link: str, runs: int) -> int:
+    """How many processes to use: as many as asked for, or one per core if that pays."""
+    if jobs is not None:
+        return jobs
+    if runs <= _FEW[link]:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Campaign:
+    """A run of cases; `entries` are those of the result that are known, by case id."""
+
+    def __init__(
+        self, cases: Iterable[Case], orders: Orders, known: Mapping[str, dict[str, Any]]
+    ) -> None:
+        self.cases = tuple(cases)
+        self.orders = orders
+        self.entries = {case.id: known[case.id] for case in self.cases if case.id in known}
+        self._written = 0.0
+
+    @property
+    def remaining(self) -> tuple[Case, ...]:
+        """The cases that have not been run."""
+        return tuple(case for case in self.cases if case.id not in self.entries)
+
+    def run(self, *, workers: int, watch: Watch) -> None:
+        """Run what remains.
+
+        KeyboardInterrupt passes through: what was run by then is kept, the rest is not run.
+        """
+        todo = self.remaining
+        self._write()
+        finished = run_all(
+            work_on, self.orders, todo, workers=workers, limit=self.orders.longest, watch=watch
+        )
+        for index, entry in finished:
+            case = todo[index]
+            if isinstance(entry, Lost):
+                entry = lost_entry(self.orders, case, entry.text)
+            self.entries[case.id] = entry
+            if self.orders.out and time.monotonic() > self._written + _WRITE_EVERY:
+                self._write()
+
+    def close(self, finish: Finish) -> dict[str, Any]:
+        """The result as `finish` marks it, written; with the cases that were not run."""
+        if self.orders.out is not None:
+            for case in self.remaining:
+                save(not_run(case), self.orders.out)
+        return self._write(finish)
+
+    def _write(self, finish: Finish = lambda result: result) -> dict[str, Any]:
+        orders = self.orders
+        missing: Sequence[dict[str, Any]] = [
+            row(not_run(case), orders.link) for case in self.remaining
+        ]
+        plain = whole(
+            [*self.entries.values(), *missing],
+            orders.catalogue,
+            link=orders.link,
+            seed=orders.seed,
+            peers=orders.sides.names,
+            more=orders.more,
+        )
+        result = finish(plain)
+        if orders.out is not None:
+            write(orders.out, result)
+            self._written = time.monotonic()
+        return result
