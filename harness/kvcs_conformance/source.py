@@ -81,4 +81,8 @@ def _value(
             _value(path, loader, element, (*place, i), lines)
             for i, element in enumerate(node.value)
         ]
-    return loader.construct_object(node)
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:  # what looks like a date, and is none
+        line = node.start_mark.line + 1
+        raise DataError(path, line, f"{node.value!r} is no value: {error}") from error
