@@ -110,6 +110,25 @@ class Reason(StrEnum):
     USED_BAD_PUBLICATION = "consumer.used-bad-publication"
     MIXED_PUBLICATIONS = "consumer.mixed-publications"
     TENSORS = "consumer.wrong-tensors"
+    OBJECT_MODE = "object.delivery-mode"
+    OBJECT_EXPIRED = "object.expired"
+    PROPERTY_CHANGED = "property.changed"
+    STREAM_FLAG = "stream.wrong-flag"
+    STREAM_HOLE = "stream.hole"
+    STREAM_SECOND = "stream.unexpected"
+    STREAM_END = "stream.wrong-end"
+    STREAM_CODE = "stream.wrong-code"
+    DONE_COUNT = "done.wrong-count"
+    DONE_EARLY = "done.too-early"
+    DONE_ABSENT = "done.absent"
+    DONE_CODE = "done.wrong-code"
+    ANSWER_NUMBER = "answer.not-one"
+    ANSWER_EARLY = "answer.too-early"
+    LARGEST = "answer.wrong-largest"
+    RANGE_UNMARKED = "range.wrong-state"
+    FILL_STREAMS = "fill.wrong-streams"
+    UPSTREAM_SILENT = "relay.did-not-ask-upstream"
+    UPSTREAM_FORWARD = "relay.wrong-forward"
     CLOSE_UNEXPECTED = "close.unexpected"
     CLOSE_ABSENT = "close.absent"
     CLOSE_CODE = "close.wrong-code"
@@ -160,6 +179,25 @@ REASONS: dict[Reason, str] = {
     Reason.USED_BAD_PUBLICATION: "a publication that must be discarded was used",
     Reason.MIXED_PUBLICATIONS: "Objects of two publications were combined without both promises",
     Reason.TENSORS: "the tensors that came out differ from those that were published",
+    Reason.OBJECT_MODE: "an Object came in the other Delivery Mode",
+    Reason.OBJECT_EXPIRED: "an Object was served from a cache that had to let it go",
+    Reason.PROPERTY_CHANGED: "properties differ from those that were published",
+    Reason.STREAM_FLAG: "a bit of a subgroup header is not as it must be",
+    Reason.STREAM_HOLE: "a subgroup stream leaves out or reorders Objects",
+    Reason.STREAM_SECOND: "a data stream was opened that must not be",
+    Reason.STREAM_END: "a data stream ended otherwise than it must",
+    Reason.STREAM_CODE: "a data stream was reset with another code than the rule gives",
+    Reason.DONE_COUNT: "PUBLISH_DONE counts other streams than there were",
+    Reason.DONE_EARLY: "PUBLISH_DONE came before all streams were closed",
+    Reason.DONE_ABSENT: "a subscription ended without PUBLISH_DONE",
+    Reason.DONE_CODE: "PUBLISH_DONE has another code than the rule gives",
+    Reason.ANSWER_NUMBER: "a request got no answer or several",
+    Reason.ANSWER_EARLY: "an answer or Object came before what it depends on was known",
+    Reason.LARGEST: "LARGEST_OBJECT is not the largest Location that is known",
+    Reason.RANGE_UNMARKED: "a range is reported in another state than it has",
+    Reason.FILL_STREAMS: "a fill opened a stream that it must not, or none",
+    Reason.UPSTREAM_SILENT: "the publisher was not asked for what is wanted",
+    Reason.UPSTREAM_FORWARD: "the publisher was asked with another Forward State",
     Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
     Reason.CLOSE_ABSENT: "a session went on that the rule closes",
     Reason.CLOSE_CODE: "a session was closed with another code than the rule gives",

@@ -1,15 +1,20 @@
 """Judging: pure functions from saved evidence to findings, and from findings to a verdict."""
 
 from kvcs_conformance.judge import (  # noqa: F401  each enters its words into the table
+    answering,
     consumer,
     delivery,
+    endings,
+    forwarding,
     manifest,
     properties,
     publisher,
+    ranges,
     relay,
     requests,
     session,
     signature,
+    upstream,
 )
 from kvcs_conformance.judge.assess import Assessment, assess
 from kvcs_conformance.judge.findings import Finding, Outcome

@@ -1,0 +1,283 @@
+"""Judge words for Objects that pass a relay: each field, each stream, as the publisher made it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from moqt.wire.properties import PropertyType, decode_properties
+
+from kvcs_conformance.evidence.read import Asked, Evidence, Seen
+from kvcs_conformance.judge.delivery import LABEL, delivered, described, ended
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.registry import judge
+from kvcs_conformance.judge.streams import (
+    Stream,
+    first_published,
+    place,
+    published,
+    subgroup_streams,
+)
+from kvcs_conformance.verdicts import Reason
+
+_PLACES = {
+    "type": "array",
+    "items": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer"}},
+}
+_GAPS = (PropertyType.PRIOR_GROUP_ID_GAP, PropertyType.PRIOR_OBJECT_ID_GAP)
+_KNOWN = frozenset(PropertyType)
+
+
+def _of_types(wanted: Callable[[int], bool]) -> Callable[[Seen], object]:
+    def pick(one: Seen) -> object:
+        pairs = decode_properties(bytes.fromhex(one.properties))
+        return tuple(pair for pair in pairs if wanted(pair[0])) or None
+
+    return pick
+
+
+_FIELDS: dict[str, tuple[Reason, Callable[[Seen], object]]] = {
+    "payload": (Reason.OBJECT_CHANGED, lambda one: (one.payload["length"], one.payload["sha256"])),
+    "subgroup": (Reason.OBJECT_SUBGROUP, lambda one: one.subgroup),
+    "mode": (Reason.OBJECT_MODE, lambda one: "datagram" if one.subgroup is None else "subgroup"),
+    "priority": (Reason.PRIORITY, lambda one: one.priority),
+    "properties": (Reason.PROPERTY_CHANGED, lambda one: one.properties or None),
+    "immutable": (
+        Reason.PROPERTY_CHANGED,
+        _of_types(lambda kind: kind == PropertyType.IMMUTABLE_PROPERTIES),
+    ),
+    "group-gap": (Reason.PROPERTY_CHANGED, _of_types(lambda kind: kind == _GAPS[0])),
+    "object-gap": (Reason.PROPERTY_CHANGED, _of_types(lambda kind: kind == _GAPS[1])),
+    "unknown-properties": (Reason.PROPERTY_CHANGED, _of_types(lambda kind: kind not in _KNOWN)),
+}
+"""What is compared: the reason when it differs, and how to see it; None has nothing to say."""
+
+
+@judge(
+    "as-published",
+    required=("of", "fields"),
+    of=LABEL,
+    fields={"type": "array", "minItems": 1, "items": {"enum": list(_FIELDS)}},
+    via={"enum": ["subscription", "fill", "fetch"]},
+)
+def as_published(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each Object that came for the step's requests has these fields as the origin first published
+    it there; a gap property may be left out of a fetch. Needs an Object that has the field."""
+    known = first_published(evidence)
+    for request in evidence.asked(arguments["of"]):
+        objects = [
+            one for one in delivered(evidence, request) if arguments.get("via", one.via) == one.via
+        ]
+        stray = next((one for one in objects if place(one) not in known), None)
+        if stray is not None:
+            yield contradicted(
+                Reason.OBJECT_UNEXPECTED,
+                f"{described(request)}: nobody published an Object at {stray.location}",
+                expected="Objects that the publisher published",
+                observed=f"{stray.location} by {stray.via}",
+                record=stray.record,
+            )
+            continue
+        for name in arguments["fields"]:
+            yield _same_field(request, name, [(known[place(one)], one) for one in objects])
+
+
+def _same_field(request: Asked, name: str, pairs: list[tuple[Seen, Seen]]) -> Finding:
+    reason, look = _FIELDS[name]
+    spoke = 0
+    for right, one in pairs:
+        wanted, got = look(right), look(one)
+        if wanted is None and got is None:
+            continue
+        dropped = got is None and one.via != "subscription" and name.endswith("-gap")
+        if wanted != got and not dropped:
+            return contradicted(
+                reason,
+                f"{described(request)}: {name} of the Object at {one.location} is not as published",
+                expected=str(wanted),
+                observed=f"{got} by {one.via}",
+                record=one.record,
+                octets=one.properties if "propert" in name or "gap" in name else one.head.hex(),
+            )
+        spoke += 1
+    if not spoke:
+        return unseen(f"{described(request)}: no Object came that has {name}")
+    return upheld(f"{described(request)}: {name} as published, {spoke} times")
+
+
+@judge("exactly", required=("of",), of=LABEL, objects=_PLACES, without=_PLACES)
+def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each request of the step gets these Normal Objects (default: all that were published in its
+    track, `without` these), each once and no other. Absence counts once the delivery ended."""
+    requests = evidence.asked(arguments["of"])
+    if not requests:
+        yield unseen(f"no request is labelled {arguments['of']!r}")
+    for request in requests:
+        known = {
+            one.location
+            for one in published(evidence)
+            if one.track == request.track and one.status == "NORMAL"
+        }
+        right = {(g, o) for g, o in arguments.get("objects", known)}
+        right -= {(g, o) for g, o in arguments.get("without", ())}
+        yield _exactly(evidence, request, right)
+
+
+def _exactly(evidence: Evidence, request: Asked, right: set[tuple[int, int]]) -> Finding:
+    got = [one for one in delivered(evidence, request) if one.status == "NORMAL"]
+    counts = Counter(one.location for one in got)
+    twice = next((one for one in reversed(got) if counts[one.location] > 1), None)
+    stray = next((one for one in got if one.location not in right), None)
+    missing = sorted(right - counts.keys())
+    end = ended(evidence, request)
+    if twice is not None:
+        return contradicted(
+            Reason.OBJECT_DUPLICATE,
+            f"{described(request)}: {twice.location} came {counts[twice.location]} times",
+            expected="every Object once",
+            observed=" and ".join(
+                f"by {one.via} at {one.record.time:.3f} s"
+                for one in got
+                if one.location == twice.location
+            ),
+            record=twice.record,
+        )
+    if stray is not None:
+        return contradicted(
+            Reason.OBJECT_UNEXPECTED,
+            f"{described(request)}: {stray.location} is not to come",
+            expected=f"{sorted(right)}",
+            observed=f"{stray.location} by {stray.via}",
+            record=stray.record,
+        )
+    if missing and end is not None:
+        return contradicted(
+            Reason.OBJECT_MISSING,
+            f"{described(request)}: {missing[0]} never came and the delivery has ended",
+            expected=f"{len(right)} Objects",
+            observed=f"{len(counts)}; missing {missing}",
+            record=end,
+        )
+    if missing or (not right and end is None):
+        return unseen(f"{described(request)}: {missing} have not come, nor an end")
+    return upheld(f"{described(request)}: {len(right)} Objects once each, no other")
+
+
+def _runs(evidence: Evidence, request: Asked) -> Iterator[tuple[Stream, list[Seen]]]:
+    """Each subgroup stream of a request, with what was published in its Subgroup, in order."""
+    for stream in subgroup_streams(evidence, request):
+        if stream.objects:
+            first = stream.objects[0]
+            yield (
+                stream,
+                [
+                    one
+                    for one in published(evidence)
+                    if (one.namespace, one.track) == (first.namespace, first.track)
+                    and (one.group, one.subgroup) == (stream.group, stream.subgroup)
+                ],
+            )
+
+
+@judge("first-object-kept", required=("of",), of=LABEL)
+def first_object_kept(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """FIRST_OBJECT is set on each subgroup stream that begins with the first Object ever published
+    in the Subgroup, and on no other."""
+    for request in evidence.asked(arguments["of"]):
+        told = 0
+        for stream, run in _runs(evidence, request):
+            begins = stream.objects[0].location == run[0].location if run else False
+            flag = bool(stream.header.get("first_object", False))
+            if flag is not begins:
+                yield contradicted(
+                    Reason.STREAM_FLAG,
+                    f"{described(request)}: FIRST_OBJECT is wrong on {stream}",
+                    expected="set" if begins else "clear",
+                    observed="set" if flag else "clear",
+                    record=stream.record,
+                )
+                break
+            told += begins
+        else:
+            if told:
+                yield upheld(f"{described(request)}: FIRST_OBJECT on {told} streams")
+            else:
+                yield unseen(f"{described(request)}: no stream began with a first Object")
+
+
+@judge("end-of-group-kept", required=("of",), of=LABEL)
+def end_of_group_kept(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """END_OF_GROUP is set on the streams of the Subgroups that were published with it, and on no
+    other."""
+    for request in evidence.asked(arguments["of"]):
+        told = 0
+        for stream, run in _runs(evidence, request):
+            right = any(one.record.data.get("end_of_group") for one in run)
+            flag = bool(stream.header.get("end_of_group", False))
+            if flag is not right:
+                yield contradicted(
+                    Reason.STREAM_FLAG,
+                    f"{described(request)}: END_OF_GROUP is wrong on {stream}",
+                    expected="set" if right else "clear",
+                    observed="set" if flag else "clear",
+                    record=stream.record,
+                )
+                break
+            told += right
+        else:
+            if told:
+                yield upheld(f"{described(request)}: END_OF_GROUP on {told} streams")
+            else:
+                yield unseen(f"{described(request)}: no Subgroup was published with END_OF_GROUP")
+
+
+@judge("streams-without-holes", required=("of",), of=LABEL)
+def streams_without_holes(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The Objects of each subgroup stream are an unbroken run of what was published in the
+    Subgroup, in that order. Needs a stream of two Objects."""
+    for request in evidence.asked(arguments["of"]):
+        long = 0
+        for stream, run in _runs(evidence, request):
+            got = [one.location for one in stream.objects]
+            right = [one.location for one in run]
+            start = right.index(got[0]) if got[0] in right else len(right)
+            if got != right[start : start + len(got)]:
+                yield contradicted(
+                    Reason.STREAM_HOLE,
+                    f"{described(request)}: {stream} leaves out or reorders Objects",
+                    expected=f"a run of {right}",
+                    observed=str(got),
+                    record=stream.objects[-1].record,
+                )
+                break
+            long += len(got) > 1
+        else:
+            if long:
+                yield upheld(f"{described(request)}: {long} streams in order and without holes")
+            else:
+                yield unseen(f"{described(request)}: no stream brought two Objects")
+
+
+@judge("one-stream-per-subgroup", required=("of",), of=LABEL)
+def one_stream_per_subgroup(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """No Subgroup comes on a second stream unless the one before was reset."""
+    for request in evidence.asked(arguments["of"]):
+        last: dict[tuple[int, int | None], Stream] = {}
+        for stream in subgroup_streams(evidence, request):
+            before = last.get((stream.group, stream.subgroup))
+            if before is not None and before.reset is None:
+                yield contradicted(
+                    Reason.STREAM_SECOND,
+                    f"{described(request)}: a Subgroup came on two streams",
+                    expected=f"{before} alone",
+                    observed=f"{stream} as well",
+                    record=stream.record,
+                )
+                break
+            last[stream.group, stream.subgroup] = stream
+        else:
+            if last:
+                yield upheld(f"{described(request)}: {len(last)} Subgroups on a stream each")
+            else:
+                yield unseen(f"{described(request)}: no subgroup stream came")

@@ -1,0 +1,141 @@
+"""Judge words for what a relay asks of its publishers, and whether it had to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, ended
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.publisher import NODE
+from kvcs_conformance.judge.registry import judge
+from kvcs_conformance.verdicts import Reason
+
+_NODES = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+
+
+@judge(
+    "asked-upstream",
+    required=("type",),
+    type={"enum": ["Subscribe", "Fetch", "RequestUpdate", "TrackStatus"]},
+    publishers=_NODES,
+    forward={"enum": [0, 1]},
+    of=LABEL,
+)
+def asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each of the publishers gets a message of that type (after the step `of`), with that FORWARD
+    where it is told; an absent FORWARD of a SUBSCRIBE is 1. Absence counts behind a fence of any
+    node after the step, or once the step's delivery ended."""
+    kind = arguments["type"]
+    asked = evidence.asked(arguments["of"]) if "of" in arguments else []
+    since = min((request.record.time for request in asked), default=0.0)
+    proofs = [ended(evidence, request) for request in asked]
+    proofs += [
+        record
+        for node in evidence.logs
+        for record in evidence.records(node, "kvcs:fence")
+        if record.time > since
+    ]
+    proof = next((record for record in proofs if record is not None), None)
+    for node in arguments.get("publishers", ["publisher"]):
+        found = [
+            (record, message)
+            for record, message in evidence.messages(node, kind)
+            if record.time >= since
+        ]
+        right = [pair for pair in found if _forward(pair[1]) == arguments.get("forward", 1)]
+        if "forward" not in arguments:
+            right = found
+        if right:
+            yield upheld(f"{node}: a {kind} came", right[0][0])
+        elif found:
+            yield contradicted(
+                Reason.UPSTREAM_FORWARD,
+                f"{node}: {kind} came with another FORWARD",
+                expected=f"FORWARD {arguments['forward']}",
+                observed=f"FORWARD {_forward(found[0][1])}",
+                record=found[0][0],
+            )
+        elif proof is not None:
+            yield contradicted(
+                Reason.UPSTREAM_SILENT,
+                f"{node}: was not asked",
+                expected=f"a {kind}",
+                observed="none before a fence that came later",
+                record=proof,
+            )
+        else:
+            yield unseen(f"{node}: no {kind} came, and no fence behind it")
+
+
+def _forward(message: Any) -> int | None:
+    own = message.get("parameters", {}).get("forward")
+    if own is None and message["type"] == "Subscribe":
+        return 1
+    return None if own is None else int(own)
+
+
+@judge(
+    "not-asked-upstream",
+    required=("of", "type"),
+    of=LABEL,
+    publisher=NODE,
+    type={"enum": ["Subscribe", "Fetch"]},
+)
+def not_asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Between the step's requests and their answers no message of that type reaches the
+    publisher."""
+    node, kind = arguments.get("publisher", "publisher"), arguments["type"]
+    for request in evidence.asked(arguments["of"]):
+        got = answer(evidence, request)
+        if got is None:
+            yield unseen(f"{described(request)}: no answer came")
+            continue
+        again = next(
+            (
+                record
+                for record, _ in evidence.messages(node, kind)
+                if request.record.time < record.time <= got[0].time
+            ),
+            None,
+        )
+        if again is not None:
+            yield contradicted(
+                Reason.UPSTREAM_REPEATED,
+                f"{described(request)}: the publisher was asked although it had accepted before",
+                expected=f"no {kind} upstream",
+                observed=f"one at {again.time:.3f} s",
+                record=again,
+            )
+        else:
+            yield upheld(f"{described(request)}: answered without asking upstream", got[0])
+
+
+@judge("transferred-again", required=("of",), of=LABEL, publisher=NODE)
+def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """What the step's requests got was sent by the publisher anew, after the request: the cache may
+    not serve it any more (or had to let it go)."""
+    node = arguments.get("publisher", "publisher")
+    for request in evidence.asked(arguments["of"]):
+        got = [one for one in delivered(evidence, request) if one.status == "NORMAL"]
+        anew = {
+            (one.namespace, one.track, one.location)
+            for one in evidence.objects(node, sent=True)
+            if one.record.time >= request.record.time
+        }
+        stale = next(
+            (one for one in got if (one.namespace, one.track, one.location) not in anew), None
+        )
+        if stale is not None:
+            yield contradicted(
+                Reason.OBJECT_EXPIRED,
+                f"{described(request)}: {stale.location} was served although it had expired",
+                expected="an Object that the publisher sent again, or none",
+                observed=f"{stale.location} at {stale.record.time:.3f} s from the cache",
+                record=stale.record,
+            )
+        elif ended(evidence, request) is None and answer(evidence, request) is None:
+            yield unseen(f"{described(request)}: neither end nor answer")
+        else:
+            yield upheld(f"{described(request)}: {len(got)} Objects, all sent anew")
