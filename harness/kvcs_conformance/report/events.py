@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -16,7 +16,11 @@ ECHOES = frozenset({"kvcs:asked", "kvcs:answered", "kvcs:track-properties", "kvc
 """Events that say again, for the steps of a case, what a message beside them says."""
 
 _LONGEST = 90
-_SELF_EVIDENT = ("raw", "header", "time", "publication", "source", "segment", "request", "label")
+_HEX = frozenset("0123456789abcdef")
+_SELF_EVIDENT = (
+    "raw", "header", "time", "publication", "publication_id", "source", "segment", "request",
+    "label",
+)  # fmt: skip
 
 
 def describe(record: Record) -> str:
@@ -70,8 +74,11 @@ def _members(data: Mapping[str, Any], skipped: tuple[str, ...]) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        hexadecimal = all(len(part) % 2 == 0 and set(part) <= _HEX for part in value)
+        return namespace_words(value) if hexadecimal and value else ",".join(value)
     text = str(value)
-    hexadecimal = len(text) >= 32 and all(c in "0123456789abcdef" for c in text)
+    hexadecimal = len(text) >= 32 and set(text) <= _HEX
     return f"{text[:8]}…" if hexadecimal else text
 
 
@@ -86,7 +93,16 @@ def _refused(message: Mapping[str, Any]) -> str:
 
 
 def _names(member: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda message: "/".join(_field(field) for field in message[member])
+    return lambda message: namespace_words(message[member])
+
+
+def namespace_words(fields: Sequence[str]) -> str:
+    """The first and the last field of a namespace: the others differ less."""
+    if not fields:
+        return "()"
+    middle = ["…"] if len(fields) > 2 else []
+    last = [_field(fields[-1])] if len(fields) > 1 else []
+    return f"{'/'.join([_field(fields[0]), *middle, *last])} ({len(fields)})"
 
 
 def _field(octets: str) -> str:
@@ -100,21 +116,21 @@ def _range(message: Mapping[str, Any]) -> str:
     """The Locations that a request asks for (MOQT-22 §9.20.9)."""
     parameters = message.get("parameters", {})
     chosen = parameters.get("location_filter")
-    fill = "with fill" if "fill" in parameters else ""
+    fill = "+ fill" if "fill" in parameters else ""
     if not chosen:
         return fill
     group, item = chosen.get("start_group", 0), chosen.get("start_object", 0)
     last = group + chosen.get("end_group_delta", 0)
     told = {
-        LocationFilterType.RELATIVE_START: f"from {group} Groups before the next",
+        LocationFilterType.RELATIVE_START: f"from {group} Groups back",
         LocationFilterType.ABSOLUTE_START: f"from ({group}, {item})",
-        LocationFilterType.ABSOLUTE_START_GROUP_END: f"from ({group}, {item}) to Group {last}",
+        LocationFilterType.ABSOLUTE_START_GROUP_END: f"({group}, {item}) to Group {last}",
         LocationFilterType.ABSOLUTE_RANGE: (
-            f"from ({group}, {item}) to ({last}, {chosen.get('end_object', 0)})"
+            f"({group}, {item}) to ({last}, {chosen.get('end_object', 0)})"
         ),
-        LocationFilterType.NEXT_OBJECT: "from the next Object",
+        LocationFilterType.NEXT_OBJECT: "next Object",
     }.get(chosen.get("type_", 0), "")
-    return ", ".join(part for part in (told, fill) if part)
+    return " ".join(part for part in (told, fill) if part)
 
 
 _DETAILS: dict[str, Callable[[Mapping[str, Any]], str]] = {

@@ -309,9 +309,11 @@ def _objects_text(row: Row) -> str:
     for data in row.objects:
         if data["status"] != "NORMAL":
             name = _STATUS.get(data["status"], data["status"])
-            parts.append(f"{name} ({group}, {data['object']})")
+            usual = normal and data["object"] == normal[-1] + 1
+            parts.append(name if usual else f"{name} ({group}, {data['object']})")
     via = "" if first.get("via") in ("", None, "subscription") else f" by {first['via']}"
-    return f"{first['track']['name']}{via} {', '.join(parts)}{' · FIN' if row.finished else ''}"
+    parts += ["FIN"] if row.finished else []
+    return f"{first['track']['name']}{via} {' · '.join(parts)}"
 
 
 def _span(numbers: list[int]) -> str:
