@@ -4,6 +4,7 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     answering,
     consumer,
     delivery,
+    example,
     endings,
     forwarding,
     manifest,

@@ -3,6 +3,7 @@
 from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants into the table
     consumers,
     contents,
+    examples,
     joins,
     production,
     relays,
