@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,16 +66,27 @@ def as_text(told: Explanation, out: Path) -> str:
     return "\n".join(lines[:_LINES])
 
 
+def known_words(known: Mapping[str, Any]) -> str:
+    """What the overlay of known failures and flakes says of a case."""
+    kind = known.get("kind", "failure")
+    told = {
+        "expired": f"known {kind}, but the entry has expired",
+        "differs": f"known {kind}, but of another verdict or reason",
+        "unexpected-pass": f"known {kind} that passes",
+    }.get(known.get("state", "known"), f"known {kind}")
+    until = f", until {known['expires']}" if known.get("expires") else ""
+    return f"{told}: {known.get('link', '')}{until}"
+
+
 def _lines(told: Explanation, out: Path, room: _Room) -> Iterator[str]:
     yield short(f"{told.id}: {told.verdict}" + (f" ({told.reason})" if told.reason else ""), _WIDTH)
     yield from _wrap(told.title, "  ", room.text)
     if told.meaning:
         yield from _wrap(told.meaning, "  ", room.text)
     if told.known:
-        link = told.known.get("link", "")
-        yield from _wrap(f"known {told.known.get('kind', 'failure')}: {link}", "  ", room.text)
-    if told.unexpected:
-        yield "  it passes, although the overlay knows it as failing"
+        yield from _wrap(known_words(told.known), "  ", room.text)
+    if told.repeats:
+        yield from _wrap(told.repeats, "  ", room.text)
     yield ""
     yield "clause"
     for clause in told.clauses[: room.clauses]:
@@ -125,6 +136,8 @@ def _found(told: Explanation, room: _Room) -> Iterator[str]:
         yield from _fields(octets.fields, room.fields)
     fault = f"at fault: {told.blame or 'nobody is named'}"
     yield f"  {fault}" + (f"; the positive twin {told.twin}" if told.twin else "")
+    if told.blame_text:
+        yield from _wrap(told.blame_text, "  ", room.text)
 
 
 def _fields(fields: tuple[Field, ...], most: int) -> Iterator[str]:

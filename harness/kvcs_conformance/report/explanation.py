@@ -71,7 +71,8 @@ class Explanation:
     """One case explained; a text is empty and a tuple has no entry where there is nothing to say.
 
     `exact` is False when the finding points at no event and the scene shows the nearest one.
-    `why` says why a case was blocked or left open, `trouble` what evidence could not be read.
+    `why` says why a case was blocked or left open, `trouble` what evidence could not be read,
+    `blame_text` what runs with the reference in place of one side say.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Explanation:
     observed: str
     octets: Octets | None
     blame: str
+    blame_text: str
     place: str
     exact: bool
     before: Scene | None
@@ -97,6 +99,8 @@ class Explanation:
     seen: tuple[Seen, ...]
     known: Mapping[str, Any] | None
     unexpected: bool
+    repeats: str
+    seed: int
     duration: float
     draft: str
     evidence: str
@@ -147,6 +151,7 @@ def explain_case(
         observed=decisive.get("observed", "") if decisive else "",
         octets=octets,
         blame=case["blame"],
+        blame_text=case.get("blame_text", ""),
         place=_where(*place) if place else "",
         exact=exact,
         before=_scene(evidence, story, record, _EVENTS_BEFORE),
@@ -155,6 +160,8 @@ def explain_case(
         seen=tuple(_seen(finding) for finding in upheld),
         known=known,
         unexpected=bool(case.get("unexpected")),
+        repeats=_repeats(case),
+        seed=case.get("seed", result["seed"]),
         duration=case["duration_s"],
         draft=case["observed"]["draft"] or "",
         evidence=case["evidence"] + ("/twin" if of_twin else ""),
@@ -166,13 +173,15 @@ def explain_case(
 
 
 def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
-    """The command that runs just this case against the same peer."""
-    words = ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(result["seed"])]
-    peer = str(result["peers"].get(case["sut"], "reference"))
-    if peer != "reference":
-        # A known-bad peer is named after its role; any other is given as the role's own option.
-        mutant = peer.startswith(f"{case['sut']}/")
-        words += ["--mutant" if mutant else f"--{case['sut']}", plain(peer)]
+    """The command that runs just this case against the same peers."""
+    seed = case.get("seed", result["seed"])
+    words = ["kvcs", "run", case["id"], "--link", result["link"], "--seed", str(seed)]
+    for role, name in result["peers"].items():
+        if name != "reference":
+            # A known-bad peer is named after its role; any other is given as the role's option.
+            words += ["--mutant" if name.startswith(f"{role}/") else f"--{role}", plain(name)]
+    for feature in result.get("lacks", ()):
+        words += ["--lacks", plain(feature)]
     return shlex.join(words)
 
 
@@ -276,6 +285,15 @@ def _clauses(requires: Iterable[str], catalogue: Catalogue) -> Iterable[Clause]:
 def _seen(finding: Mapping[str, Any]) -> Seen:
     at = _where(finding["node"], finding["index"]) if "index" in finding else ""
     return Seen(finding["text"], at, tuple(finding.get("requires", ())))
+
+
+def _repeats(case: Mapping[str, Any]) -> str:
+    """How often each verdict came when the case was run more than once."""
+    repeat = case.get("repeat")
+    if not repeat:
+        return ""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in repeat["verdicts"].items())
+    return f"{'flaky' if case.get('flaky') else 'stable'} in {repeat['runs']} runs: {counts}"
 
 
 def _twin(out: Path, case: Mapping[str, Any], of_twin: bool) -> str:

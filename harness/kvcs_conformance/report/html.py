@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from kvcs_conformance.report.diagram import diagram
+from kvcs_conformance.report.explain import known_words
 from kvcs_conformance.report.explanation import Explanation
 from kvcs_conformance.report.summary import GRAVEST_FIRST, ROLES, Summary, Weight, weight
 
@@ -46,7 +47,8 @@ def page(result: Mapping[str, Any], summary: Summary, told: Sequence[Explanation
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["path"] = lambda text: quote(text)
+    environment.filters["path"] = quote
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     rank = {verdict.value: i for i, verdict in enumerate(GRAVEST_FIRST)}
     weights = {case["id"]: weight(case) for case in result["cases"]}
     groups = {
@@ -63,6 +65,7 @@ def page(result: Mapping[str, Any], summary: Summary, told: Sequence[Explanation
         diagrams={one.id: diagram(one, _rows(weights[one.id])) for one in told},
         levels=sorted({one.level for one in told} | {line.level for line in summary.requirements}),
         link=link,
+        known_words=known_words,
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),

@@ -21,7 +21,7 @@ from junitparser import (
     TestSuite,
 )
 
-from kvcs_conformance.report.explain import as_text
+from kvcs_conformance.report.explain import as_text, known_words
 from kvcs_conformance.report.explanation import Explanation
 from kvcs_conformance.report.summary import ROLES, Weight, weight
 
@@ -70,12 +70,8 @@ def _case(told: Explanation, weighed: Weight, result: Mapping[str, Any]) -> Test
 
 
 def _message(told: Explanation) -> str:
-    if told.unexpected:
-        return "unexpected pass: the overlay of known failures has it"
-    parts = [told.reason or told.verdict, told.found or told.why]
-    if told.known:
-        kind, link = told.known.get("kind", "failure"), told.known.get("link", "")
-        parts.insert(0, f"known {kind} {link}".strip())
+    parts = [known_words(told.known)] if told.known else []
+    parts += [told.reason or told.verdict, told.found or told.why]
     return ": ".join(part for part in parts if part)
 
 
@@ -88,5 +84,5 @@ def _properties(told: Explanation, result: Mapping[str, Any]) -> Iterator[tuple[
         yield "reason", told.reason
     yield "draft", told.draft
     yield "link", result["link"]
-    yield "seed", str(result["seed"])
+    yield "seed", str(told.seed)
     yield "evidence", told.evidence

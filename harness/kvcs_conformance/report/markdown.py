@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kvcs_conformance.report.explain import as_text
+from kvcs_conformance.report.explain import as_text, known_words
 from kvcs_conformance.report.explanation import Explanation
 from kvcs_conformance.report.plain import short
 from kvcs_conformance.report.summary import GRAVEST_FIRST, Summary, Weight, weight
@@ -84,13 +84,9 @@ def _line(told: Explanation, weighed: Weight) -> str:
 
 
 def _title(told: Explanation, weighed: Weight) -> str:
-    known = f" · known {_text(str(told.known.get('link', '')))}" if told.known else ""
-    unexpected = " · unexpected pass" if told.unexpected else ""
+    known = f" · {_text(known_words(told.known))}" if told.known else ""
     reason = f" · {_text(told.reason)}" if told.reason else ""
-    return (
-        f"{_MARKS[weighed]} {told.verdict}{unexpected} · {_code(told.id)} · {told.level}"
-        f"{reason}{known}"
-    )
+    return f"{_MARKS[weighed]} {told.verdict} · {_code(told.id)} · {told.level}{reason}{known}"
 
 
 def _code(text: str) -> str:

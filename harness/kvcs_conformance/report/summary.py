@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from kvcs_conformance.catalogue import Catalogue, Requirement
+from kvcs_conformance.known import is_known
 from kvcs_conformance.report.plain import plain_values
 from kvcs_conformance.verdicts import CONTRADICTED, Level, Verdict
 
@@ -30,7 +31,6 @@ GRAVEST_FIRST = (
     Verdict.NOT_APPLICABLE,
 )
 _OPEN = (Verdict.HARNESS_ERROR, Verdict.BLOCKED, Verdict.INCONCLUSIVE, Verdict.NOT_RUN)
-_ABOUT_PEER = (Verdict.FAIL, Verdict.ADVISE, Verdict.INCONCLUSIVE, Verdict.BLOCKED)
 
 
 class Standing(StrEnum):
@@ -103,7 +103,7 @@ def weight(case: Mapping[str, Any]) -> Weight:
     verdict = case["verdict"]
     if case.get("unexpected"):
         return Weight.FAILED
-    if case.get("known") and verdict in _ABOUT_PEER:
+    if is_known(case) and verdict != Verdict.PASS:
         return Weight.SKIPPED
     if verdict == Verdict.FAIL:
         return Weight.FAILED
@@ -118,7 +118,7 @@ def _standing(cases: Sequence[Mapping[str, Any]]) -> tuple[Standing, str]:
     binding = [case for case in cases if case["level"] in BINDING]
     failed = [case for case in cases if case["verdict"] == Verdict.FAIL]
     if failed:
-        known = sum(bool(case.get("known")) for case in failed)
+        known = sum(is_known(case) for case in failed)
         count = _count(len(failed), "case contradicts", "cases contradict")
         text = f"{count} a binding requirement ({_roles(failed)})"
         tail = f"; {known} of them known" if known else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from kvcs_conformance.report.explain import known_words
 from kvcs_conformance.report.explanation import Explanation
 from kvcs_conformance.report.summary import Weight, weight
 
@@ -28,7 +29,7 @@ def _point(number: int, told: Explanation, weighed: Weight) -> Iterator[str]:
     ok = "ok" if weighed in _OK and not known else "not ok"
     line = f"{ok} {number} - {_escaped(told.id)}"
     if known and told.known:
-        line += f" # TODO known {_escaped(str(told.known.get('kind', 'failure')))}"
+        line += f" # TODO {_escaped(known_words(told.known))}"
     elif weighed is Weight.SKIPPED:
         line += f" # SKIP {_escaped(told.verdict)}"
     yield line
@@ -47,11 +48,12 @@ def _diagnostic(told: Explanation) -> Iterator[str]:
         "message": told.found or told.why,
         "clause": [clause.id for clause in told.clauses],
         "blame": told.blame,
+        "blame_text": told.blame_text,
         "expected": told.expected,
         "observed": told.observed,
         "place": f"{told.evidence}/{told.place}" if told.place else told.evidence,
         "known": dict(told.known) if told.known else None,
-        "unexpected": "pass" if told.unexpected else "",
+        "repeats": told.repeats,
         "again": told.again,
     }
     kept = {key: value for key, value in values.items() if value}
