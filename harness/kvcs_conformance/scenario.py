@@ -108,6 +108,11 @@ class Scenario:
         return P0.scope_id(_digest(self.seed, "another scope key"))
 
     @property
+    def neighbour_scope_id(self) -> bytes:
+        """A Scope ID that differs from this one's in the last octet alone."""
+        return self.scope_id[:-1] + bytes([self.scope_id[-1] ^ 0x01])
+
+    @property
     def scope_id(self) -> bytes:
         return P0.scope_id(self.scope_key)
 
@@ -172,6 +177,19 @@ class Scenario:
             component: [self.section(component, layer, block) for block in self.span(segment)]
             for component in (Component.K, Component.V)
         }
+
+    def block_digests(self) -> list[list[str]]:
+        """By layer and absolute block: SHA-256 over K then V, which KVSP calls layer digest."""
+        kinds = (Component.K, Component.V)
+        return [
+            [
+                hashlib.sha256(
+                    b"".join(self.section(kind, layer, block) for kind in kinds)
+                ).hexdigest()
+                for block in range(self.total_blocks)
+            ]
+            for layer in range(self.layers)
+        ]
 
     def layer_digest(self, layer: int) -> str:
         """SHA-256 over K then V of each block of a layer, all segments in order, in hex."""

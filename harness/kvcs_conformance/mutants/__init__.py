@@ -5,10 +5,13 @@ from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants in
     contents,
     examples,
     joins,
+    network_faults,
     production,
     relays,
     sessions,
     signers,
+    strict,
+    upstreams,
 )
 from kvcs_conformance.mutants.registry import MUTANTS, Mutant, find_mutant
 

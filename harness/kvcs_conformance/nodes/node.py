@@ -22,6 +22,8 @@ PATIENCE = 5.0
 TOKENS: dict[str, bytes | None] = {
     "scope": b"token of the scope",
     "other-scope": b"token of another scope",
+    "neighbour-scope": b"token of the neighbour scope",
+    "garbled": b"\x00 no token of any scope",
     "none": None,
 }
 """The bearer tokens that a scenario's nodes carry, by the word that names them."""

@@ -356,7 +356,7 @@ class FetchDecoder(StreamDecoder):
         else:
             object_id += 1
         if object_id > U64:
-            raise RemoteProtocolError("an Object ID exceeds 2^64-1")
+            raise RemoteProtocolError("an Object ID of a fetch exceeds 2^64-1")
         location = Location(group, object_id)
         priority = self._priority
         if flags & FETCH_PRIORITY:

@@ -6,8 +6,10 @@ from kvcs_conformance.cases.words.base import (
     COUNT,
     DURATION,
     NAME,
+    TOKEN,
     Schema,
 )
+from kvcs_conformance.cases.words.faults import OPTIONS as FAULT_OPTIONS
 from kvcs_conformance.cases.words.network import OPTIONS as NETWORK_OPTIONS
 from kvcs_conformance.cases.words.relay import OPTIONS as RELAY_OPTIONS
 
@@ -77,7 +79,7 @@ NODE: Schema = {
     "required": ["kind"],
     "properties": {
         "kind": {"enum": ["scripted", "publisher", "origin", "relay", "consumer"]},
-        "token": {"enum": ["scope", "other-scope", "none"]},
+        "token": TOKEN,
         "to": {
             "description": "the relay (or relays) that it connects to; default: relay",
             "anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}],
@@ -95,6 +97,7 @@ SCENARIO: Schema = {
         "use": NAME | {"description": "the scenario file to start from"},
         **KEYS,
         **RELAY_OPTIONS,
+        **FAULT_OPTIONS,
         **NETWORK_OPTIONS,
         "nodes": {"type": "object", "propertyNames": NAME, "additionalProperties": NODE},
         "tamper": {"type": "array", "items": {"type": "object"}},

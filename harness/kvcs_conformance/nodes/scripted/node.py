@@ -161,10 +161,6 @@ class ScriptedNode(Node):
             attempt = Attempt(self, label, name, entry["sends"], values_of(self, name))
             self._attempts[attempt.connect(self._host.connect, url)] = attempt
 
-    def requests(self, label: str) -> list[Request]:
-        """The requests that the step with this label opened."""
-        return [request for request, (own, _) in self._requests.items() if own == label]
-
     def probe(self, label: str) -> None:
         """A harmless question whose answer proves that the peer has come this far."""
         name = FullTrackName((b"kvcs-conformance", b"fence"), b"nothing")
