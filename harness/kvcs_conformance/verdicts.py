@@ -110,6 +110,11 @@ class Reason(StrEnum):
     USED_BAD_PUBLICATION = "consumer.used-bad-publication"
     MIXED_PUBLICATIONS = "consumer.mixed-publications"
     TENSORS = "consumer.wrong-tensors"
+    USED_IMPLAUSIBLE = "consumer.used-implausible-object"
+    COUNTED_TWICE = "consumer.counted-object-twice"
+    WRONG_REUSE = "consumer.wrong-reuse"
+    WAITED = "consumer.waited-too-long"
+    NOT_RECOVERED = "consumer.not-recovered"
     OBJECT_MODE = "object.delivery-mode"
     OBJECT_EXPIRED = "object.expired"
     PROPERTY_CHANGED = "property.changed"
@@ -199,6 +204,12 @@ REASONS: dict[Reason, str] = {
     Reason.UPSTREAM_SILENT: "the publisher was not asked for what is wanted",
     Reason.UPSTREAM_FORWARD: "the publisher was asked with another Forward State",
     Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
+    Reason.USED_IMPLAUSIBLE: "an Object was used that cannot be right, though no check is demanded",
+    Reason.COUNTED_TWICE: "an Object that came twice was accepted twice",
+    Reason.WRONG_REUSE: "the tokens reported as reused are not those that can be",
+    Reason.WAITED: "a wait was longer than its bound",
+    Reason.NOT_RECOVERED: "what was missing was not asked for where it was to be had",
+    Reason.STREAMS_FEW: "a peer may not open the streams that the layers under way need",
     Reason.CLOSE_ABSENT: "a session went on that the rule closes",
     Reason.CLOSE_CODE: "a session was closed with another code than the rule gives",
     Reason.ANSWER_REPEATED: "a request or an update was answered more than once",

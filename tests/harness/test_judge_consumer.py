@@ -72,13 +72,28 @@ def test_layers_usable() -> None:
     assert found(word, [zero], layers=[0]) == UNSEEN
 
 
+OPENED = ("kvcs:opened", {"namespace": NAMESPACE, "layer_digests": [["00" * 32], ["01" * 32]]})
+
+
+def tensors(layer: int, digest: str, publication: str = MINE) -> Event:
+    return report("tensors", layer=layer, sha256=[digest], publication=publication)
+
+
 def test_tensors_right() -> None:
-    """Each layer that is handed out has the digest of what was published."""
-    right = report("tensors", layer=1, sha256="01" * 32)
-    wrong = report("tensors", layer=0, sha256="02" * 32)
-    assert found("tensors-right", [right]) == UPHELD
-    assert found("tensors-right", [right, wrong]) == against(Reason.TENSORS)
-    assert found("tensors-right", []) == UNSEEN
+    """Each block that is handed out has the layer digest of what was published, in the publication
+    that is named (KVCS-4-17)."""
+
+    def judged(*reports: Event) -> set[tuple[Outcome, Reason | None]]:
+        case = evidence("consumer", {"consumer": reports, "publisher": [OPENED]})
+        return {(f.outcome, f.reason) for f in JUDGES["tensors-right"].function(case, {})}
+
+    wrong = against(Reason.TENSORS)
+    assert judged(tensors(1, "01" * 32)) == UPHELD
+    assert judged(tensors(1, "01" * 32), tensors(0, "02" * 32)) == wrong
+    assert judged(tensors(1, "01" * 32, YOURS)) == wrong
+    assert judged(tensors(2, "01" * 32)) == wrong
+    assert judged(report("tensors", layer=0, sha256=[], publication=MINE)) == UNSEEN
+    assert judged() == UNSEEN
 
 
 def test_publication_discarded() -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Record
-from kvcs_conformance.judge.consumer import RELAY, finished
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
-from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
+from kvcs_conformance.judge.restores import LABEL, NUMBER, RELAY, asked, finished
 from kvcs_conformance.verdicts import Reason
 
-_NEXT_OBJECT, _ABSOLUTE_START, _GROUP_END = 5, 2, 3
+_NEXT_OBJECT, _RELATIVE_START, _ABSOLUTE_START, _GROUP_END = 5, 1, 2, 3
 _ASCENDING = 1
+_OBJECT_ID = 0x26
 
 
 @judge("manifest-cose-asked-first")
@@ -99,31 +99,6 @@ def _filter(parameters: Mapping[str, Any] | None) -> tuple[int, ...] | None:
     return (found["type_"], *(found.get(name, 0) for name in names))
 
 
-@judge("asks-longest-prefix-first", publisher=NODE)
-def asks_longest_prefix_first(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The first SUBSCRIBE_NAMESPACE of the consumer has the first four fields of the publication,
-    which is anchored at the whole prompt, and none has fewer than four."""
-    name = arguments.get("publisher", "publisher")
-    right = evidence.facts["publications"][name]["namespace"][:4]
-    asked = list(evidence.messages(RELAY, "SubscribeNamespace"))
-    if not asked:
-        yield unseen("no SUBSCRIBE_NAMESPACE was sent")
-        return
-    wide = next((entry for entry in asked if len(entry[1]["prefix"]) < len(right)), None)
-    first = asked[0] if asked[0][1]["prefix"] != right else None
-    if wrong := wide or first:
-        yield contradicted(
-            Reason.REQUEST_SHAPE,
-            "SUBSCRIBE_NAMESPACE asks for something else than the whole prompt first",
-            expected="/".join(right),
-            observed="/".join(wrong[1]["prefix"]),
-            record=wrong[0],
-            octets=wrong[0].data.get("raw", ""),
-        )
-    else:
-        yield upheld(f"the longest prefix first, {len(asked)} asked in all", asked[0][0])
-
-
 @judge("joins-exactly-once")
 def joins_exactly_once(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
     """Every SUBSCRIBE of a data track carries LOCATION_FILTER Next Object (0x05) and
@@ -168,3 +143,128 @@ def fetches_layers(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
             )
         else:
             yield upheld(f"FETCH {message['track']['name']} of layers {first} .. {last}", record)
+
+
+@judge("joins-manifest")
+def joins_manifest(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
+    """Every SUBSCRIBE of a manifest track carries LOCATION_FILTER Next Object (0x05) and
+    FILL_PARAMETERS with LOCATION_FILTER Relative Start (0x01) of one Group."""
+    found = [
+        (record, message)
+        for record, message in asked(evidence, "Subscribe")
+        if message["track"]["name"].startswith("manifest")
+    ]
+    if not found:
+        yield unseen("no manifest was subscribed to")
+    for record, message in found:
+        parameters = message.get("parameters", {})
+        live, fill = _filter(parameters), _filter(parameters.get("fill"))
+        if live != (_NEXT_OBJECT, 0, 0, 0, 0) or fill != (_RELATIVE_START, 1, 0, 0, 0):
+            yield contradicted(
+                Reason.REQUEST_SHAPE,
+                f"SUBSCRIBE {message['track']['name']} does not ask for the current version",
+                expected="LOCATION_FILTER 05, FILL_PARAMETERS with LOCATION_FILTER 01 01",
+                observed=f"filter {live}, fill {fill}",
+                record=record,
+                octets=record.data.get("raw", ""),
+            )
+        else:
+            yield upheld(f"SUBSCRIBE {message['track']['name']} has both filters", record)
+
+
+@judge("filters-blocks", required=("blocks",), blocks=NUMBER)
+def filters_blocks(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each FETCH of whole layers of a data track carries OBJECTID_FILTER with the one range from 0
+    to the last of so many blocks; none does when `blocks` is 0."""
+    blocks = arguments["blocks"]
+    right = [[0, blocks - 1]] if blocks else []
+    found = [
+        (record, message, parameters)
+        for record, message, parameters in _data_requests(evidence, "Fetch")
+        if (_filter(parameters) or (0,))[0] == _GROUP_END
+    ]
+    if not found:
+        yield unseen("no whole layers were fetched")
+    for record, message, parameters in found:
+        filters = parameters.get("range_filters", [])
+        ranges = [list(span) for one in filters for span in one["ranges"]]
+        if ranges != right or any(one["type_"] != _OBJECT_ID for one in filters):
+            yield contradicted(
+                Reason.REQUEST_SHAPE,
+                f"FETCH {message['track']['name']} filters otherwise",
+                expected=f"OBJECTID_FILTER {right}" if right else "no OBJECTID_FILTER",
+                observed=f"{filters}",
+                record=record,
+                octets=record.data.get("raw", ""),
+            )
+        else:
+            yield upheld(f"FETCH {message['track']['name']}: object ids {ranges}", record)
+
+
+@judge("selects-one-encoding", of=LABEL)
+def selects_one_encoding(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Of each segment of a publication the consumer asks for the "k" and the "v" track of one
+    codec, or for one "kv" track, and for nothing else. Counts once the consumer is done."""
+    selected: dict[tuple[str, str], set[str]] = {}
+    last: Record | None = None
+    for record, message in asked(evidence, "Subscribe", "Fetch"):
+        component, _, rest = message["track"]["name"].partition(".")
+        codec, _, segment = rest.rpartition(".")
+        if component not in ("k", "v", "kv") or not codec:
+            continue
+        place = (message["track"]["namespace"][-1], segment)
+        selected.setdefault(place, set()).add(f"{component}.{codec}")
+        last = record
+    wrong = next((names for names in selected.values() if not _one_encoding(names)), None)
+    done = finished(evidence, arguments)
+    if wrong:
+        yield contradicted(
+            Reason.REQUEST_SHAPE,
+            "the tracks that were asked for are not one encoding",
+            expected="k and v of one codec, or one kv",
+            observed=", ".join(sorted(wrong)),
+            record=last,
+        )
+    elif done:
+        names = sorted({name for names in selected.values() for name in names})
+        yield upheld(f"selected: {', '.join(names) or 'nothing'}", done)
+    else:
+        yield unseen("the consumer did not come to its end")
+
+
+def _one_encoding(names: set[str]) -> bool:
+    codecs = {name.partition(".")[2] for name in names}
+    kinds = {name.partition(".")[0] for name in names}
+    return len(codecs) == 1 and kinds in ({"k", "v"}, {"kv"})
+
+
+@judge(
+    "tracks-not-asked",
+    required=("tracks",),
+    tracks={"type": "array", "minItems": 1, "items": {"type": "string"}},
+    of=LABEL,
+)
+def tracks_not_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """None of these names is asked for. Counts once the consumer is done."""
+    wrong = next(
+        (
+            (record, message)
+            for record, message in asked(evidence, "Subscribe", "Fetch")
+            if message["track"]["name"] in arguments["tracks"]
+        ),
+        None,
+    )
+    done = finished(evidence, arguments)
+    if wrong:
+        yield contradicted(
+            Reason.REQUEST_SHAPE,
+            f"{wrong[1]['track']['name']} was asked for",
+            expected=f"nothing asked of {', '.join(arguments['tracks'])}",
+            observed=f"{wrong[1]['type']} at {wrong[0].time:.3f} s",
+            record=wrong[0],
+            octets=wrong[0].data.get("raw", ""),
+        )
+    elif done:
+        yield upheld(f"{', '.join(arguments['tracks'])} left aside", done)
+    else:
+        yield unseen("the consumer did not come to its end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kvcs.authorization import bearer
@@ -13,6 +14,7 @@ from kvcs.identity import P0
 
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
+from kvcs_conformance.nodes.cose_forms import p256_key
 from kvcs_conformance.nodes.node import Node, Setting
 from kvcs_conformance.nodes.request import peer_request
 from kvcs_conformance.scenario import Scenario, seconds
@@ -21,9 +23,16 @@ from kvcs_conformance.scenario import Scenario, seconds
 def consume_request(
     scenario: Scenario, step: Mapping[str, Any], sources: Sequence[str], token: bytes | None
 ) -> ConsumeRequest:
-    """What a `consume` step asks of the consumer under test."""
+    """What a `consume` step asks of the consumer under test.
+
+    Two producer keys are known to it: the one that signs, and one for ES256 under another kid.
+    """
     budget = seconds(step.get("budget", "2s"))
     authentic = bool(step.get("authenticity", False))
+    keys = {
+        scenario.kid: scenario.signing_key.public_key(),
+        scenario.kid[::-1]: p256_key(scenario.kid).public_key(),
+    }
     return ConsumeRequest(
         profile=P0,
         scope_key=scenario.scope_key,
@@ -34,58 +43,89 @@ def consume_request(
         layers=tuple(step["layers"]) if "layers" in step else None,
         blocks=step.get("blocks"),
         authentic=authentic,
-        producers={scenario.kid: scenario.signing_key.public_key()} if authentic else {},
+        producers=keys if authentic else {},
         authorization=(bearer(token),) if token else (),
         budgets=Budgets(
-            connect=budget, discovery=budget, manifest=budget, stall=budget / 4, recovery=budget
+            connect=budget,
+            probe=min(0.5, budget / 4),
+            discovery=budget,
+            manifest=budget,
+            stall=budget / 4,
+            recovery=budget,
+            completion=budget,
+            append=seconds(step.get("awaits-segments", "0s")),
         ),
+        salt=scenario.salt,
     )
 
 
 class ConsumerNode(Node):
-    """A consumer, which starts with its first step; each of its reports becomes a record `kvcs:…`.
+    """A consumer: each `consume` step is one restore, one after the other in the same process.
 
-    With the report `done` come records `kvcs:tensors`: SHA-256 over K then V of each block, per
-    layer that the consumer hands out whole.
+    `kvcs:restore` tells what it was to restore, by names that anyone with the scope key can
+    compute. Each report becomes a record `kvcs:…` with the step's `label`. With the report `done`
+    come records `kvcs:tensors`: per layer, of each leading block that the consumer hands out,
+    SHA-256 over its K section and its V section, and the Publication ID that it came from.
     """
 
     def __init__(self, name: str, part: Part, setting: Setting, recorder: Recorder) -> None:
         super().__init__(name, part, setting, recorder)
         self._class = setting.peers.consumer if self.main else Consumer
-        self._blocks = 0
+        self._restores = 0
         self.endpoint: Consumer | None = None
 
     def put_up(self) -> None:
         """A consumer starts with its first step."""
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
+        wanted = Scenario({**self.scenario.values, **body.get("wants", {})}, self.scenario.seed)
         sources = [self.setting.address(to, self.name) for to in self.part.to]
-        request = consume_request(self.scenario, body, sources, self.token)
+        request = consume_request(wanted, body, sources, self.token)
         self.request = peer_request(self, "consumer", sources, body)
-        self._blocks = self.scenario.total_blocks if request.blocks is None else request.blocks
-        self.endpoint = self._class(request, self._report, self.setting.config(self.name))
-        self.link.client(self.name, self.endpoint)
+        self._tell(request, label)
+        report = partial(self._report, label)
+        self.endpoint = self._class(request, report, self.setting.config(self.name))
+        self._restores += 1
+        host = self.name if self._restores == 1 else f"{self.name}-{self._restores}"
+        self.link.client(host, self.endpoint)
 
-    def _report(self, event: dict[str, Any]) -> None:
+    def _tell(self, request: ConsumeRequest, label: str) -> None:
+        profile = request.profile
+        details = {
+            "label": label,
+            "scope_id": profile.scope_id(request.scope_key),
+            "compat_id": profile.compat_id(request.descriptor),
+            "block_keys": request.block_keys(),
+            "block_tokens": request.block_tokens,
+            "prompt_tokens": len(request.tokens),
+            "blocks": request.blocks,
+            "layers": list(request.wanted_layers),
+        }
+        self.recorder.trace("kvcs:restore", details)
+
+    def _report(self, label: str, event: dict[str, Any]) -> None:
         self.recorder.report(event)
         details = {key: value for key, value in event.items() if key not in ("event", "time")}
         if event["event"] == "done":
-            self._hand_out()
-        self.recorder.trace(f"kvcs:{event['event']}", details)
+            self._hand_out(label)
+        self.recorder.trace(f"kvcs:{event['event']}", {**details, "label": label})
 
-    def _hand_out(self) -> None:
+    def _hand_out(self, label: str) -> None:
         result = self.endpoint.result if self.endpoint is not None else None
         if result is None:
             return
         for layer in result.layers:
-            if len(list(result.blocks(layer))) < self._blocks:
-                continue
-            digest = hashlib.sha256()
+            digests = []
+            details: dict[str, Any] = {
+                "layer": layer,
+                "publication": result.publication,
+                "label": label,
+            }
             try:
-                for block in range(self._blocks):
-                    for section in result.sections(layer, block):
-                        digest.update(section)
+                for block in range(result.reused_blocks):
+                    k, v = result.sections(layer, block)
+                    digests.append(hashlib.sha256(bytes(k) + bytes(v)).hexdigest())
             except KvcsError as error:
-                self.recorder.trace("kvcs:no-tensors", {"layer": layer, "why": str(error)})
+                self.recorder.trace("kvcs:no-tensors", {**details, "why": str(error)})
                 continue
-            self.recorder.trace("kvcs:tensors", {"layer": layer, "sha256": digest.hexdigest()})
+            self.recorder.trace("kvcs:tensors", {**details, "sha256": digests})

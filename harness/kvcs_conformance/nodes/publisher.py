@@ -17,6 +17,7 @@ from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
 from kvcs_conformance.nodes.production import Production
 from kvcs_conformance.nodes.request import peer_request
 from kvcs_conformance.nodes.tamper import tampering
+from kvcs_conformance.nodes.tamper_manifest import misstating
 from kvcs_conformance.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ class PublisherNode(Node):
             random=random.randbytes,
             max_fetches_per_session=self.scenario.values.get("fetch-limit"),
         )
-        endpoint.publication_class = tampering(
-            publisher_class.publication_class, self.setting.tampers(self.name)
+        tampers = self.setting.tampers(self.name)
+        endpoint.publication_class = misstating(
+            tampering(publisher_class.publication_class, tampers), tampers
         )
         return endpoint
 
@@ -123,7 +125,10 @@ class PublisherNode(Node):
             self.recorder.trace("kvcs:not-published", {"label": label, "why": str(error)})
             return
         fields = publication.namespace.fields
-        self.recorder.trace("kvcs:opened", {"label": label, "namespace": list(fields)})
+        opened: dict[str, Any] = {"label": label, "namespace": list(fields)}
+        if self.setting.case.sut == "consumer":
+            opened["layer_digests"] = scenario.block_digests()
+        self.recorder.trace("kvcs:opened", opened)
         production = Production(self.name, publication, scenario, self.link)
         self._productions[label] = production
         production.open_first()

@@ -16,13 +16,16 @@ from kvcs.names import TrackName
 from kvcs.publisher.publication import Publication
 from moqt.wire.objects import Object, ObjectStatus
 
+from kvcs_conformance.cases.words.publisher import TAMPERS
 from kvcs_conformance.evidence.read import HEADER_OCTETS
 from kvcs_conformance.judge.payload import FIELDS
 
 
 def tampering(base: type[Publication], tampers: Iterable[Mapping[str, Any]]) -> type[Publication]:
     """A subclass of `base` that alters what the entries of `tampers` name."""
-    entries = [next(iter(entry.items())) for entry in tampers]
+    entries = [
+        (word, value) for entry in tampers for word, value in entry.items() if word in TAMPERS
+    ]
     if not entries:
         return base
     objects = [(word, value) for word, value in entries if "track" in value]

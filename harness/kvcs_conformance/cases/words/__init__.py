@@ -7,6 +7,7 @@ for stands in `evidence.wait`, beside how they are recognised.
 
 from kvcs_conformance.cases.words import (
     consumer,
+    faults,
     network,
     origin,
     publisher,
@@ -15,9 +16,11 @@ from kvcs_conformance.cases.words import (
     scripted_delivery,
 )
 from kvcs_conformance.cases.words.base import NAME, Schema, Word
-from kvcs_conformance.cases.words.publisher import TAMPERS
 from kvcs_conformance.cases.words.scenario import SCENARIO
 from kvcs_conformance.cases.words.waiting import WAITS
+
+TAMPERS: dict[str, Word] = publisher.TAMPERS | faults.TAMPERS
+"""The ways to tamper with what a publisher sends."""
 
 STEPS: dict[str, dict[str, Word]] = {
     "publisher": publisher.STEPS,
