@@ -4,7 +4,7 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     answering,
     consumer,
     delivery,
-    example,
+    discovery,
     endings,
     forwarding,
     manifest,
@@ -13,8 +13,10 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     ranges,
     relay,
     requests,
+    recovery,
     session,
     signature,
+    reuse,
     upstream,
 )
 from kvcs_conformance.judge.assess import Assessment, assess
