@@ -134,6 +134,7 @@ class Reason(StrEnum):
     FILL_STREAMS = "fill.wrong-streams"
     UPSTREAM_SILENT = "relay.did-not-ask-upstream"
     UPSTREAM_FORWARD = "relay.wrong-forward"
+    STREAMS_FEW = "limits.too-few-streams"
     CLOSE_UNEXPECTED = "close.unexpected"
     CLOSE_ABSENT = "close.absent"
     CLOSE_CODE = "close.wrong-code"
@@ -203,13 +204,13 @@ REASONS: dict[Reason, str] = {
     Reason.FILL_STREAMS: "a fill opened a stream that it must not, or none",
     Reason.UPSTREAM_SILENT: "the publisher was not asked for what is wanted",
     Reason.UPSTREAM_FORWARD: "the publisher was asked with another Forward State",
-    Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
     Reason.USED_IMPLAUSIBLE: "an Object was used that cannot be right, though no check is demanded",
     Reason.COUNTED_TWICE: "an Object that came twice was accepted twice",
     Reason.WRONG_REUSE: "the tokens reported as reused are not those that can be",
     Reason.WAITED: "a wait was longer than its bound",
     Reason.NOT_RECOVERED: "what was missing was not asked for where it was to be had",
     Reason.STREAMS_FEW: "a peer may not open the streams that the layers under way need",
+    Reason.CLOSE_UNEXPECTED: "a session was closed that should have lived on",
     Reason.CLOSE_ABSENT: "a session went on that the rule closes",
     Reason.CLOSE_CODE: "a session was closed with another code than the rule gives",
     Reason.ANSWER_REPEATED: "a request or an update was answered more than once",
