@@ -15,11 +15,9 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.nodes.cast import main_roles
 from kvcs_conformance.outcome import Outcome, lost
 from kvcs_conformance.report.results import row
-from kvcs_conformance.runner import run_case, save
+from kvcs_conformance.runner import LIMIT, run_case, save
 from kvcs_conformance.sides import Sides
 from kvcs_conformance.verdicts import FAILS, GOOD, WORST_FIRST
-
-LIMIT = 120.0
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,16 @@ class Watch(Protocol):
         """A job has come to its end, or is lost."""
 
 
+class Unwatched:
+    """Nobody is told."""
+
+    def started(self, index: int) -> None:
+        """A job has begun."""
+
+    def ended(self, index: int) -> None:
+        """A job is over."""
+
+
 def run_all(
     function: Callable[[Context, Item], Result],
     context: Context,

@@ -10,12 +10,13 @@ from typing import Any
 from kvcs_conformance.campaign import Campaign
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.cases.select import Selection
-from kvcs_conformance.casework import LIMIT, Orders
+from kvcs_conformance.casework import Orders
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.nodes.cast import main_roles
 from kvcs_conformance.report.results import read
 from kvcs_conformance.resume import cases_of, entries_that_stand, must_agree
+from kvcs_conformance.runner import LIMIT
 from kvcs_conformance.sides import ROLES, sides_named, sides_of
 
 

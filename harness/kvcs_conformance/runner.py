@@ -22,6 +22,8 @@ from kvcs_conformance.peers import Peers
 from kvcs_conformance.stage import Stage
 
 REFERENCE = Peers()
+LIMIT = 120.0
+"""Seconds of real time that one run of a case may take, unless another limit is asked for."""
 
 
 def run_case(

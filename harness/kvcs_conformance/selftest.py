@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kvcs_conformance.cases.load import Case
@@ -11,11 +13,11 @@ from kvcs_conformance.errors import UsageError
 from kvcs_conformance.judge import Assessment
 from kvcs_conformance.judge.findings import Outcome
 from kvcs_conformance.mutants import Mutant
-from kvcs_conformance.runner import run_case
-from kvcs_conformance.verdicts import Verdict
+from kvcs_conformance.parallel import Lost, Unwatched, Watch, run_all
+from kvcs_conformance.runner import LIMIT, REFERENCE, run_case
+from kvcs_conformance.verdicts import FAILS, Verdict
 
-_KILLS = (Verdict.FAIL, Verdict.ADVISE)
-_GOOD = (Verdict.PASS, Verdict.NOT_APPLICABLE)
+_GOOD = (Verdict.PASS,)
 
 
 def check_links(cases: Iterable[Case], mutants: Mapping[str, Mutant]) -> None:
@@ -39,6 +41,38 @@ def check_links(cases: Iterable[Case], mutants: Mapping[str, Mutant]) -> None:
         raise UsageError(f"no case names the mutant {idle[0]!r} under `killed-by`")
 
 
+@dataclass(frozen=True)
+class Bench:
+    """What all trials of a self-test share; `limit` in seconds of real time."""
+
+    catalogue: Catalogue
+    cases: tuple[Case, ...]
+    link: str
+    seed: int
+    limit: float = LIMIT
+
+    def longest(self, trial: Trial) -> float:
+        """Seconds of real time after which a trial has got stuck."""
+        return 2 * self.limit + 10.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case with one mutant, or with the reference where that is None."""
+
+    mutant: str | None
+    case: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a trial showed: the verdict, whether a failure has the mutant's reason, and in words."""
+
+    verdict: Verdict
+    right: bool
+    told: str
+
+
 def selftest(
     cases: Iterable[Case],
     mutants: Mapping[str, Mutant],
@@ -47,28 +81,43 @@ def selftest(
     link: str,
     seed: int,
     reference: bool = True,
+    workers: int = 1,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Run the reference and all mutants over the cases of their roles; the kill matrix.
 
-    `reference` False leaves out the run of the reference itself.
+    `reference` False leaves out the run of the reference itself. With more than one of `workers`
+    the mutants are those of the table, by their ids. A case that is for the other link alone is
+    run on that one, by the reference and by the mutants that it names.
     """
-    chosen = tuple(cases)
-    shortfalls = {}
-    for case in chosen if reference else ():
-        assessment = run_case(case, catalogue, link=link, seed=seed).assessment
-        if assessment.verdict not in _GOOD:
-            shortfalls[case.id] = _told(assessment)
+    bench = Bench(catalogue, tuple(cases), link, seed)
+    trials = [*_trials(bench, mutants, reference)]
+    function = _known if workers > 1 else partial(_try, mutants)
+    seen: dict[Trial, Seen] = {}
+    for index, found in run_all(
+        function, bench, trials, workers=workers, limit=bench.longest, watch=watch or Unwatched()
+    ):
+        seen[trials[index]] = _lost(found.text) if isinstance(found, Lost) else found
     rows = [
-        _row(mutant, chosen, catalogue, link, seed)
+        _row(mutant, bench, seen)
         for mutant in sorted(mutants.values(), key=lambda mutant: mutant.id)
-        if any(mutant.id in case.killed_by for case in chosen)
+        if any(mutant.id in case.killed_by for case in bench.cases)
     ]
     verdicts = [row["verdict"] for row in rows]
     return {
         "schema": 1,
         "link": link,
         "seed": seed,
-        "reference": shortfalls,
+        "reference": {
+            bench.cases[trial.case].id: one.told
+            for trial, one in sorted(seen.items(), key=lambda item: item[0].case)
+            if trial.mutant is None and one.verdict not in _GOOD
+        },
+        "errors": sorted(
+            f"{trial.mutant or 'reference'}: {bench.cases[trial.case].id}: {one.told}"
+            for trial, one in seen.items()
+            if one.verdict is Verdict.HARNESS_ERROR
+        ),
         "summary": {
             "total": len(rows),
             "killed": verdicts.count("killed"),
@@ -79,29 +128,75 @@ def selftest(
     }
 
 
-def _row(
-    mutant: Mutant, cases: tuple[Case, ...], catalogue: Catalogue, link: str, seed: int
-) -> dict[str, Any]:
+def name_trials(cases: Iterable[Case], mutants: Mapping[str, Mutant], link: str) -> list[str]:
+    """The names of all trials, in their order."""
+    bench = Bench(Catalogue("", "", "", {}), tuple(cases), link, 0)
+    return [
+        f"{bench.cases[trial.case].id} ({trial.mutant or 'reference'})"
+        for trial in _trials(bench, mutants, True)
+    ]
+
+
+def _trials(bench: Bench, mutants: Mapping[str, Mutant], reference: bool) -> Iterator[Trial]:
+    named = {name for case in bench.cases for name in case.killed_by}
+    if reference:
+        yield from (Trial(None, i) for i in range(len(bench.cases)))
+    for name in sorted(named & mutants.keys()):
+        for i, case in enumerate(bench.cases):
+            if case.sut != mutants[name].role:
+                continue
+            if case.only_link in (None, bench.link) or name in case.killed_by:
+                yield Trial(name, i)
+
+
+def _known(bench: Bench, trial: Trial) -> Seen:
+    from kvcs_conformance.mutants import MUTANTS
+
+    return _try(MUTANTS, bench, trial)
+
+
+def _try(mutants: Mapping[str, Mutant], bench: Bench, trial: Trial) -> Seen:
+    case = bench.cases[trial.case]
+    mutant = mutants[trial.mutant] if trial.mutant is not None else None
+    assessment = run_case(
+        case,
+        bench.catalogue,
+        link=case.only_link or bench.link,
+        seed=bench.seed,
+        peers=mutant.peers if mutant else REFERENCE,
+        limit=bench.limit,
+    ).assessment
+    right = mutant is not None and assessment.verdict in FAILS
+    return Seen(
+        assessment.verdict,
+        right and mutant is not None and _for_its_reason(mutant, assessment),
+        _told(assessment),
+    )
+
+
+def _lost(why: str) -> Seen:
+    return Seen(Verdict.HARNESS_ERROR, False, f"{Verdict.HARNESS_ERROR.value} ({why})")
+
+
+def _row(mutant: Mutant, bench: Bench, seen: Mapping[Trial, Seen]) -> dict[str, Any]:
     """One mutant over every case of its role.
 
-    A case that names the mutant must fail it for one of the mutant's reasons. A case that cites
-    none of the mutant's requirements must not fail it: that kill is stray.
+    A case that names the mutant must fail it for one of the mutant's reasons. A failure for
+    another reason, or of a clause that the mutant does not break, is stray.
     """
     killed: list[str] = []
     missed: list[str] = []
     stray: list[str] = []
-    for case in cases:
-        if case.sut != mutant.role:
+    for i, case in enumerate(bench.cases):
+        found = seen.get(Trial(mutant.id, i))
+        if found is None:
             continue
-        assessment = run_case(case, catalogue, link=link, seed=seed, peers=mutant.peers).assessment
-        fails = assessment.verdict in _KILLS
-        right = fails and _for_its_reason(mutant, assessment)
-        if right:
+        if found.right:
             killed.append(case.id)
-        elif fails:
-            stray.append(f"{case.id}: {_told(assessment)}")
-        if mutant.id in case.killed_by and not right:
-            missed.append(f"{case.id}: {_told(assessment)}")
+        elif found.verdict in FAILS:
+            stray.append(f"{case.id}: {found.told}")
+        if mutant.id in case.killed_by and not found.right:
+            missed.append(f"{case.id}: {found.told}")
     verdict = "survived" if missed else "stray" if stray else "killed"
     return {
         "id": mutant.id,

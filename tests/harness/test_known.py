@@ -142,6 +142,7 @@ def test_an_overlay_is_read(tmp_path: Path) -> None:
     assert () == load_known(path, CASES)
 
 
+@pytest.mark.slow
 def test_a_known_failure_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

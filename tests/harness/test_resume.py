@@ -16,6 +16,7 @@ from kvcs_conformance.mutants import MUTANTS
 from kvcs_conformance.outcome import Outcome
 from kvcs_conformance.runner import run_case
 
+pytestmark = pytest.mark.slow
 SCHEMA = json.loads((datafiles.folder("reports") / "results.schema.json").read_text())
 
 
