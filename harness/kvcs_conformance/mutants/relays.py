@@ -11,7 +11,7 @@ from moqt.session.events import Event, ObjectReceived
 from moqt.wire.filters import LocationFilter
 from moqt.wire.messages import Parameters
 
-from kvcs_conformance.mutants.joins import repeat_live, stop_fill_short
+from kvcs_conformance.joining import repeat_live, stop_fill_short
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 

@@ -17,7 +17,7 @@ from moqt.wire.names import Location, TrackNamespace
 from moqt.wire.objects import Object, ObjectStatus, RangeKind, RangeMarker, SubgroupHeader
 from moqt.wire.stream_encoder import SubgroupObjectEncoder, encode_subgroup_header
 
-from kvcs_conformance.mutants.joins import repeat_live
+from kvcs_conformance.joining import repeat_live
 from kvcs_conformance.scenario import seconds
 
 if TYPE_CHECKING:
