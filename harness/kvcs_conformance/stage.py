@@ -95,6 +95,8 @@ class Stage:
             if subject == "expect":
                 within = seconds(body.get("within", "5s"))
                 if not self._expect(body, within):
+                    if body.get("probe"):
+                        self._fence({"at": body.get("at", "consumer")}, i)
                     entry |= {"outcome": "timeout", "waited": f"{within:g} s for {body['event']}"}
                     return
             elif subject == "fence":
@@ -119,7 +121,8 @@ class Stage:
                 node.connect_again(name)
 
     def _expect(self, body: Mapping[str, Any], within: float) -> bool:
-        log = self.recorders[body.get("at", "consumer")].records
+        at = body.get("at", "consumer")
+        log = (self.link.recorder if at == "network" else self.recorders[at]).records
         length, answer = -1, False
 
         def holds() -> bool:

@@ -90,6 +90,8 @@ def _check_step(
             raise document.error((*here, "at"), unknown_word("node", at, list(kinds)))
         if subject == "fence" and kinds[at] != "scripted":
             raise document.error(here, f"{at} is no scripted node: a fence needs one")
+        if body.get("probe") and kinds[at] != "scripted":
+            raise document.error((*here, "probe"), f"{at} is no scripted node: a probe needs one")
         if subject == "expect":
             if body["event"] not in EVENTS:
                 raise document.error(

@@ -24,7 +24,10 @@ EVENTS: dict[str, str] = {
     "stream-reset": "`count` (default 1) resets of the peer's streams arrived",
     "objects": "`count` Objects arrived for the step labelled `of`",
     "released": "the origin answered what it held",
+    "announce-accepted": "an announcement of the publisher or origin was accepted",
     "left": "the origin closed its sessions",
+    "network-fault": "the log of the network (`at: network`) has `fault`, `count` times if given; "
+    "of the stream of `track` and `layer` if given",
     "attempted": "every attempt of the step labelled `of` ended: closed, or proven alive",
 }
 """What an `expect` step can wait for."""
@@ -38,6 +41,7 @@ _SIMPLE: dict[str, str] = {
     "layer-usable": "kvcs:layer-usable",
     "done": "kvcs:done",
     "released": "kvcs:released",
+    "announce-accepted": "kvcs:announce-accepted",
     "left": "kvcs:left",
 }
 _STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "object": "NORMAL"}
@@ -59,6 +63,10 @@ def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
         return _all_ended(log, wanted["of"], _ENDS[event])
     if event in _COUNTED:
         return _counted(log, wanted) >= wanted.get("count", 1)
+    if event == "network-fault":
+        name = f"network:{wanted.get('fault')}"
+        found = (r for r in log if r.name == name and _fits(r.data, wanted, _KEYS[:2]))
+        return sum(1 for _ in found) >= wanted.get("count", 1)
     if event in _STATUS:
         return any(_is_object(record, wanted, _STATUS[event]) for record in log)
     return any(
@@ -96,30 +104,6 @@ def _counted(log: Sequence[Record], wanted: Mapping[str, Any]) -> int:
         if record.name == "kvcs:asked" and record.data["label"] == wanted.get("of")
     }
     return sum(record.name == _OBJECT and record.data["request"] in requests for record in log)
-
-
-_COUNTED = ("message", "stream-reset", "objects")
-
-
-def _counted(log: Sequence[Record], wanted: Mapping[str, Any]) -> int:
-    """How many of what an `expect` step counts are in the log."""
-    event = wanted["event"]
-    if event == "stream-reset":
-        return sum(record.name == "moqt:reset_received" for record in log)
-    if event == "message":
-        return sum(
-            record.name == "moqt:message_received"
-            and record.data["message"]["type"] == wanted.get("type")
-            for record in log
-        )
-    requests = {
-        record.data["request"]
-        for record in log
-        if record.name == "kvcs:asked" and record.data["label"] == wanted.get("of")
-    }
-    return sum(
-        record.name == _OBJECT and record.data["request"] in requests for record in log
-    )
 
 
 def _is_object(record: Record, wanted: Mapping[str, Any], status: str) -> bool:

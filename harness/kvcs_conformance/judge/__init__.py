@@ -9,6 +9,7 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     example,
     forwarding,
     manifest,
+    network,
     properties,
     publisher,
     ranges,

@@ -70,8 +70,9 @@ def _covered(
         data = record.data
         if data["request"] != request.request:
             continue
-        at = (data["group"], data["object"])
-        if record.name == "moqt:range_received" and data["kind"] in kinds:
+        marked = record.name == "moqt:range_received"
+        at = tuple(data["end"]) if marked else (data["group"], data["object"])
+        if marked and data["kind"] in kinds:
             found.append(((before[0], before[1] + 1), at, record))
         before = at
     return found

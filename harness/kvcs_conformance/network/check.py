@@ -73,7 +73,7 @@ def _subject(value: Any) -> str:
     if isinstance(value, list):
         return "/".join(sorted(value))
     if isinstance(value, Mapping):
-        return "/".join(str(value.get(key)) for key in ("from", "to", "track", "layer"))
+        return "/".join(str(value.get(key)) for key in ("from", "to", "track", "layer", "only"))
     return str(value)
 
 

@@ -10,6 +10,7 @@ from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.network.base import Action
 from kvcs_conformance.network.plan import Plan
 from kvcs_conformance.network.streams import CODE, Interference, Streams
+from kvcs_conformance.scenario import seconds
 
 NETWORK = "network"
 """The name of the network's own log."""
@@ -95,11 +96,15 @@ class Doing(ABC):
             self._do_streams(word, value)
 
     def _do_streams(self, word: str, value: Mapping[str, Any]) -> None:
-        streams = Streams(value["to"], value.get("track"), value.get("layer"))
+        streams = Streams(
+            value["to"], value.get("track"), value.get("layer"), value.get("only") == "fin"
+        )
         sender = value["from"]
         faults = self._faults_of(sender)
         if word == "hold":
             self.act(sender, lambda: faults.hold(streams))
+            if "for" in value:
+                self.later(sender, seconds(value["for"]), lambda: faults.release(streams))
         elif word == "release":
             self.act(sender, lambda: faults.release(streams))
         else:

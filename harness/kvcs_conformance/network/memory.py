@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,7 @@ class MemoryLink(Doing):
             session_factory=self._make_session if plan.streams else make_session,
         )
         super().__init__(plan)
-        self._nodes: list[str] = []
+        self._nodes: dict[str, Endpoint] = {}
         self._alive: set[str] = set()
         self._sent: dict[tuple[str, str], int] = {}
 
@@ -45,12 +44,12 @@ class MemoryLink(Doing):
         return self._network.now
 
     def serve(self, name: str, endpoint: Endpoint, config: SessionConfig) -> str:
-        self._add(name)
+        self._add(name, endpoint)
         self._network.listen(name, endpoint, config)
         return f"moqt://{name}/"
 
     def client(self, name: str, endpoint: Endpoint) -> None:
-        self._add(name)
+        self._add(name, endpoint)
         self._network.client(name, endpoint)
 
     def url(self, to: str, by: str, url: str) -> str:
@@ -70,8 +69,12 @@ class MemoryLink(Doing):
         self._network.at(self._network.now + delay, run)
 
     def wait(self, until: Callable[[], bool], within: float) -> bool:
-        with contextlib.suppress(SimulationError):
+        end = self._network.now + within
+        try:
             self._network.run(until, limit=within)
+        except SimulationError:
+            # Perhaps nothing at all happens any more: the time passes all the same.
+            self._network.run(end)
         return until()
 
     def keylog(self) -> str:
@@ -110,15 +113,18 @@ class MemoryLink(Doing):
         assert faults is not None
         return faults.make_session(is_client, transport, config)
 
-    def _add(self, name: str) -> None:
+    def _add(self, name: str, endpoint: Endpoint) -> None:
         """Links between this node and those before it, as the plan has them."""
         self._alive.add(name)
-        if name in self._nodes:
+        known = name in self._nodes
+        self._nodes[name] = endpoint
+        if known:
             return
         for other in self._nodes:
+            if other == name:
+                continue
             for sender, receiver in ((name, other), (other, name)):
                 self._network.set_link(sender, receiver, self._link(sender, receiver), one_way=True)
-        self._nodes.append(name)
 
     def _link(self, sender: str, receiver: str) -> Link:
         path = self.plan.between(sender, receiver)
@@ -130,6 +136,7 @@ class MemoryLink(Doing):
             max_datagram=self.plan.datagram_size,
         )
         granted = self.plan.grants.get(receiver)
+        granted = granted or getattr(self._nodes[receiver], "grants", None)
         return link if granted is None else replace(link, **granted.options())
 
     def _observe(self, event: ConnectionEvent) -> None:

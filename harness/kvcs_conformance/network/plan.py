@@ -107,7 +107,8 @@ def make_plan(
         idle_timeout=seconds(values.get("idle-timeout", "30s")),
         datagram_size=values.get("datagram-size", 1200),
         touched=frozenset(touched),
-        streams=bool(words & {*STEPS_OF_STREAMS, "slow-reader"})
+        streams=values.get("watch-streams", False)
+        or bool(words & {*STEPS_OF_STREAMS, "slow-reader"})
         or any(path.reorders for path in pairs.values()),
         seed=seed,
     )

@@ -180,7 +180,7 @@ class QuicLink(Doing):
         self._failures.append(context.get("exception") or RuntimeError(context["message"]))
 
     def _host(self, name: str, endpoint: Endpoint) -> QuicHost:
-        granted = self.plan.grants.get(name)
+        granted = self.plan.grants.get(name) or getattr(endpoint, "grants", None)
         options: dict[str, Any] = granted.options() if granted is not None else {}
         faults = self.interference(name)
         host = self._hosts[name] = QuicHost(

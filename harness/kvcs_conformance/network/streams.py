@@ -33,11 +33,13 @@ FLIGHT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Which streams to a peer are meant: of a track, of one layer or all."""
+    """Which streams to a peer are meant: of a track, of one layer or all; `fin`: only their ends,
+    not their octets."""
 
     to: str
     track: str | None
     layer: int | None
+    fin: bool = False
 
     def have(self, peer: str, stream: Outgoing) -> bool:
         """Whether a stream is among them."""
@@ -134,6 +136,7 @@ class MeddledTransport:
         self._below = below
         self._chance = chance
         self._streams: dict[int, Outgoing] = {}
+        self._out_of_streams = False
 
     # Named by the trace before the octets come.
 
@@ -159,7 +162,12 @@ class MeddledTransport:
     # The Transport.
 
     def open_stream(self, *, unidirectional: bool) -> int | None:
-        return self._below.open_stream(unidirectional=unidirectional)
+        stream_id = self._below.open_stream(unidirectional=unidirectional)
+        if (stream_id is None) is not self._out_of_streams and unidirectional:
+            self._out_of_streams = stream_id is None
+            if self._out_of_streams:
+                self._faults.note("no-stream-left", **{"from": self._faults.node, "to": self.peer})
+        return stream_id
 
     def send(self, stream_id: int, data: bytes | memoryview, fin: bool = False) -> None:
         stream = self._streams.get(stream_id)
@@ -168,9 +176,11 @@ class MeddledTransport:
         elif stream.dead:
             return
         elif stream.holds or stream.held or self._is_held(stream):
-            if not stream.held and not stream.holds:
-                self._note("held", stream_id, stream)
-            stream.held.append((bytes(data), fin))
+            self._keep(stream_id, stream, bytes(data), fin)
+        elif fin and self._is_held(stream, fin=True):
+            if data:
+                self._pass(stream_id, stream, data, False)
+            self._keep(stream_id, stream, b"", True)
         else:
             self._pass(stream_id, stream, data, fin)
 
@@ -211,9 +221,15 @@ class MeddledTransport:
     def let_go(self) -> None:
         """Send what nothing holds back any more."""
         for stream_id, stream in list(self._streams.items()):
-            if stream.held and not stream.holds and not self._is_held(stream):
+            held = self._is_held(stream) or self._is_held(stream, fin=True)
+            if stream.held and not stream.holds and not held:
                 self._note("released", stream_id, stream)
                 self._send_held(stream_id, stream)
+
+    def _keep(self, stream_id: int, stream: Outgoing, data: bytes, fin: bool) -> None:
+        if not stream.held and not stream.holds:
+            self._note("held", stream_id, stream, fin_only=fin and not data)
+        stream.held.append((data, fin))
 
     def _due(self, stream_id: int, stream: Outgoing) -> None:
         """The delay of a stream is over."""
@@ -259,8 +275,10 @@ class MeddledTransport:
 
         self._faults.later(FLIGHT, reset)
 
-    def _is_held(self, stream: Outgoing) -> bool:
-        return any(streams.have(self.peer, stream) for streams in self._faults.held)
+    def _is_held(self, stream: Outgoing, *, fin: bool = False) -> bool:
+        return any(
+            streams.fin is fin and streams.have(self.peer, stream) for streams in self._faults.held
+        )
 
     def _note(self, what: str, stream_id: int, stream: Outgoing, **more: Any) -> None:
         details = {"stream": stream_id, "track": stream.track, "layer": stream.layer, **more}

@@ -95,6 +95,10 @@ OPTIONS: dict[str, Any] = {
                 "propertyNames": NAME,
                 "additionalProperties": _GRANT,
             },
+            "watch-streams": {
+                "const": True,
+                "description": "the log tells when a node of ours finds no stream left to open",
+            },
             "idle-timeout": DURATION
             | {"description": "how long a silent connection lives; default 30s"},
             "datagram-size": {
@@ -126,10 +130,15 @@ STEPS: dict[str, Word] = table(
     Word(
         "hold",
         "a node of ours holds back the data streams of `track` (of `layer`, default all) that go "
-        "`from` it `to` another; its session believes that they went out",
-        _streams(),
+        "`from` it `to` another, `for` a time or until `release`; its session believes that they "
+        "went out; `only: fin` lets their octets pass and holds the ends of the streams",
+        _streams(only={"const": "fin"}, for_=DURATION),
     ),
-    Word("release", "send what a `hold` of the same streams kept back", _streams()),
+    Word(
+        "release",
+        "send what a `hold` of the same streams kept back",
+        _streams(only={"const": "fin"}),
+    ),
     Word(
         "reset-stream",
         "a node of ours resets the next data stream of `track` (and `layer`) once `at` octets of "

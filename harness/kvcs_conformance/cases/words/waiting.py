@@ -15,7 +15,9 @@ WAITS: dict[str, Word] = table(
     Word(
         "expect",
         "wait for an event in the log of a node (`at`, default consumer); when it does not come "
-        "`within` the time, the case ends inconclusive unless the evidence so far is a failure",
+        "`within` the time, the case ends inconclusive unless the evidence so far is a failure; "
+        "with `probe` the peer of a scripted node is asked then whether it still answers, so that "
+        "its silence counts",
         {
             "type": "object",
             "additionalProperties": False,
@@ -30,8 +32,10 @@ WAITS: dict[str, Word] = table(
                 "times": {"type": "integer", "minimum": 1},
                 "of": NAME,
                 "type": {"type": "string"},
+                "fault": {"type": "string"},
                 "count": {"type": "integer", "minimum": 1},
                 "within": DURATION,
+                "probe": {"const": True},
             },
         },
     ),
