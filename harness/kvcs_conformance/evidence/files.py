@@ -23,6 +23,13 @@ REQUESTS = "requests"
 REPORTS = "reports"
 KEYLOG = "keylog.txt"
 FILES = "files.json"
+REPORT_FILES = {
+    "html": "report.html",
+    "junit": "junit.xml",
+    "tap": "results.tap",
+    "markdown": "summary.md",
+}
+"""Reports by format; they are made from the rest of the folder."""
 """The list of an evidence folder's files with their SHA-256."""
 
 
@@ -98,7 +105,7 @@ def clear_run(out: Path) -> None:
     """Take away what an earlier run left in its folder; only what has its marks."""
     if (out / RESULTS).is_file():
         shutil.rmtree(out / CASES, ignore_errors=True)
-        for name in (RESULTS, MAIN_JOB):
+        for name in (RESULTS, MAIN_JOB, *REPORT_FILES.values()):
             (out / name).unlink(missing_ok=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.catalogue import Catalogue
-from kvcs_conformance.evidence.files import write_atomically
+from kvcs_conformance.evidence.files import REPORT_FILES, write_atomically
 from kvcs_conformance.report.explanation import Explanation, explain_case
 from kvcs_conformance.report.plain import plain_values
 from kvcs_conformance.report.summary import Summary, summarize
@@ -48,13 +48,13 @@ def _markdown(material: Material) -> str:
     return markdown(material.result, material.summary, material.explained)
 
 
-FORMATS: dict[str, tuple[str, Callable[[Material], str]]] = {
-    "html": ("report.html", _html),
-    "junit": ("junit.xml", _junit),
-    "tap": ("results.tap", _tap),
-    "markdown": ("summary.md", _markdown),
+FORMATS: dict[str, Callable[[Material], str]] = {
+    "html": _html,
+    "junit": _junit,
+    "tap": _tap,
+    "markdown": _markdown,
 }
-"""The file of each format, and what makes its text."""
+"""What makes the text of each format; `REPORT_FILES` names its file."""
 
 
 def material(
@@ -68,7 +68,7 @@ def material(
 
 def text(folder: Path, result: Mapping[str, Any], name: str) -> str:
     """One report as text."""
-    return FORMATS[name][1](material(folder, result))
+    return FORMATS[name](material(folder, result))
 
 
 def write(
@@ -81,8 +81,7 @@ def write(
     made = material(folder, result)
     paths = []
     for name in formats:
-        file, make = FORMATS[name]
-        path = (into or folder) / file
-        write_atomically(path, make(made))
+        path = (into or folder) / REPORT_FILES[name]
+        write_atomically(path, FORMATS[name](made))
         paths.append(path)
     return paths

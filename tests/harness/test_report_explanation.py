@@ -1,0 +1,157 @@
+"""The explanation of a case: what every report shows of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvcs_conformance.errors import UsageError
+from kvcs_conformance.evidence.files import case_folder
+from kvcs_conformance.report.explain import as_text, find
+from kvcs_conformance.report.explanation import Explanation, explain_case
+from kvcs_conformance.report.plain import plain
+
+from tests.harness.evidence import payload
+from tests.harness.reports import CATALOGUE, case, hostile, result, write_run
+
+NAME = "consumer/some/case"
+
+
+def explained(tmp_path: Path, **more: object) -> Explanation:
+    """The explanation of one failing case with hand-made evidence."""
+    made = result([case(NAME, "fail", **more)])
+    return explain_case(write_run(tmp_path, made), made, made["cases"][0], CATALOGUE)
+
+
+def test_it_says_where_and_what_happened_at_both_ends(tmp_path: Path) -> None:
+    """The deciding event, those before it on its node, and those of the node that sent it."""
+    told = explained(tmp_path, finding={"node": "consumer", "index": 5})
+    assert told.place == "consumer.sqlog:7"
+    assert told.exact
+    assert told.before is not None
+    assert told.before.events[-1].text == "object received k.raw.s0 (0, 0) 72 octets"
+    assert told.before.events[-2].text == "received SUBSCRIBE_OK k.raw.s0"
+    assert told.opposite is not None
+    assert told.opposite.node == "relay"
+    assert told.opposite.events[-1].text == "object sent k.raw.s0 (0, 0) 72 octets"
+
+
+def test_the_nearest_event_stands_for_what_is_absent(tmp_path: Path) -> None:
+    """A finding without an event is shown at the last Object before the Location that it speaks
+    of, as another than the peer under test received it."""
+    finding = {"text": "k.raw.s0: no End of Group", "expected": "a mark at (0, 1)"}
+    made = result([case("relay/some/case", "fail", finding=finding)])
+    told = explain_case(write_run(tmp_path, made), made, made["cases"][0], CATALOGUE)
+    assert (told.place, told.exact) == ("consumer.sqlog:8", False)
+    assert "no single event shows it" in as_text(told, tmp_path)
+
+
+def test_octets_of_a_payload_have_the_names_of_their_fields(tmp_path: Path) -> None:
+    """Offset, octets, field and value, as KVCS 4 lays the header out."""
+    octets = payload(0, 0)[8:16].hex()
+    finding = {"node": "consumer", "index": 5, "octets": octets, "offset": 8}
+    told = explained(tmp_path, finding=finding)
+    assert told.octets is not None
+    assert told.octets.structure == "payload"
+    assert [(f.offset, f.octets, f.name, f.value) for f in told.octets.fields] == [
+        (8, "00 00 00 00", "Layer", "0"),
+        (12, "00 00 00 00", "Block Index", "0"),
+    ]
+
+
+def test_octets_of_a_message_begin_with_its_type(tmp_path: Path) -> None:
+    """The raw octets of a control message are named along the draft's tables."""
+    finding = {"node": "consumer", "index": 4, "octets": "0400"}
+    told = explained(tmp_path, finding=finding)
+    assert told.octets is not None
+    assert told.octets.structure == "control message"
+    assert told.octets.fields[0].name == "Message Type"
+    assert told.octets.fields[0].value == "0x4 SUBSCRIBE_OK"
+
+
+def test_octets_that_nothing_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    """Without a record to go by, there are offset and octets and no field."""
+    told = explained(tmp_path, finding={"octets": "c0ffee", "offset": 5})
+    assert told.octets is not None
+    assert (told.octets.hexadecimal, told.octets.fields) == ("c0 ff ee", ())
+    assert "octets from 5: c0 ff ee" in as_text(told, tmp_path)
+
+
+def test_the_twin_that_passed_is_told(tmp_path: Path) -> None:
+    """With a case that ran and a twin beside it, the twin has passed."""
+    made = result([case(NAME, "fail")])
+    out = write_run(tmp_path, made)
+    twin = case_folder(out, NAME, twin=True)
+    twin.mkdir()
+    (twin / "run.json").write_text('{"steps": [1, 2]}')
+    told = explain_case(out, made, made["cases"][0], CATALOGUE)
+    assert told.twin == "passes, in 2 steps"
+
+
+def test_blocked_by_its_twin_is_explained_from_the_twin(tmp_path: Path) -> None:
+    """The reason first, then the finding of the twin that led to it, and the twin's evidence."""
+    entry = case(NAME, "blocked")
+    entry["findings"] += [{"outcome": "contradicted", "text": "the twin breaks"}]
+    made = result([entry])
+    told = explain_case(write_run(tmp_path, made), made, entry, CATALOGUE)
+    assert told.why == "what makes it blocked"
+    assert told.found == "the twin breaks"
+    assert (told.twin, told.evidence) == ("fails", f"cases/{NAME}/twin")
+
+
+def test_evidence_that_was_altered_is_said_and_the_rest_still_explained(tmp_path: Path) -> None:
+    """A broken log costs the events, not the explanation."""
+    made = result([case(NAME, "fail", finding={"node": "consumer", "index": 5})])
+    out = write_run(tmp_path, made)
+    (case_folder(out, NAME) / "consumer.sqlog").write_text("nothing\x1b")
+    told = explain_case(out, made, made["cases"][0], CATALOGUE)
+    assert "not an event log" in told.trouble
+    assert told.before is None
+    assert told.found == "what makes it fail"
+    assert told.clauses[0].id == "KVCS-4-22"
+
+
+def test_a_place_that_the_evidence_has_not_is_no_place(tmp_path: Path) -> None:
+    """An index behind the end of a log, or a node that is not there, breaks nothing."""
+    for finding in ({"node": "consumer", "index": 999}, {"node": "nobody", "index": 0}):
+        assert explained(tmp_path, finding=finding).before is None
+
+
+def test_the_command_names_every_foreign_peer_and_the_seed_of_the_evidence(tmp_path: Path) -> None:
+    """One command gives this case again: its own seed, each known-bad peer, what the peer lacks."""
+    peers = {"publisher": "publisher/x", "relay": "reference", "consumer": "consumer/y"}
+    made = result([case(NAME, "fail", seed=9)], peers=peers, lacks=["cose"])
+    told = explain_case(tmp_path, made, made["cases"][0], CATALOGUE)
+    assert told.again == (
+        f"kvcs run {NAME} --link memory --seed 9 --mutant publisher/x --mutant consumer/y "
+        "--lacks cose"
+    )
+
+
+def test_a_screen_has_forty_lines_and_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    """However hostile or long the texts of a peer are."""
+    made = hostile()
+    out = write_run(tmp_path, made)
+    for entry in made["cases"]:
+        text = as_text(explain_case(out, made, entry, CATALOGUE), Path())
+        assert len(text.splitlines()) <= 40
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert all(len(line) <= 98 for line in text.splitlines() if not line.startswith("again"))
+        assert "evidence  cases/" in text
+
+
+def test_a_wrong_name_is_answered_with_those_that_are_like_it(tmp_path: Path) -> None:
+    """Two hundred names are no answer; the nearest few are."""
+    made = result([case(f"relay/cache/case-{i}") for i in range(200)])
+    with pytest.raises(UsageError) as caught:
+        find(tmp_path, made, "relay/cach/case-7")
+    assert "did you mean relay/cache/case-7" in str(caught.value)
+    assert len(str(caught.value)) < 400
+    with pytest.raises(UsageError, match="200 others"):
+        find(tmp_path, made, "!!")
+
+
+def test_plain_text_is_printable_and_cut() -> None:
+    """Controls, direction overrides and lone surrogates become escapes; the rest stays."""
+    assert plain("a\x1b[0m\u202e\ud800é") == "a\\x1b[0m\\u202e\\ud800é"
+    assert plain("x" * 5000, 10) == "xxxxxxxxxx … (5000 characters)"
