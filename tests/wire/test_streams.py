@@ -316,7 +316,7 @@ def test_first_object_after_a_marker() -> None:
         ("810c 02 04 11 80 00", "prior Subgroup ID"),
         ("1c ffffffffffffffffff 00 80 00 0c 00 00 00", "Group ID leaves"),
         ("1c 00 ffffffffffffffffff 80 00 00 00", "Object ID of a fetch exceeds"),
-        ("1c 00 05 80 00 04 fffffffffffffffffb 00", "Object ID exceeds"),
+        ("1c 00 05 80 00 04 fffffffffffffffffb 00", "Object ID of a fetch exceeds"),
         ("1f 00 ffffffffffffffffff 05 80 00 02 00", "Subgroup ID exceeds"),
         ("3c 00 00 80 01 0d 00", "inside a pair"),
     ],
