@@ -41,7 +41,13 @@ from moqt.wire.tokens import Token
 
 
 class Relay:
-    """Aggregates subscriptions, caches Objects, and understands none of them."""
+    """Aggregates subscriptions, caches Objects, and understands none of them.
+
+    `track_class` and `fetch_class` are what it makes of each Track and of each FETCH of a peer.
+    """
+
+    track_class = RelayTrack
+    fetch_class = DownstreamFetch
 
     def __init__(self, config: RelayConfig | None = None) -> None:
         self.config = config or RelayConfig()
@@ -145,7 +151,7 @@ class Relay:
             case RequestKind.FETCH:
                 track = self._track(request)
                 track.check_wellformed()
-                DownstreamFetch(track, request).begin()
+                self.fetch_class(track, request).begin()
             case RequestKind.TRACK_STATUS:
                 self._track_status(request)
             case RequestKind.PUBLISH:
@@ -246,7 +252,7 @@ class Relay:
         assert request.track is not None
         track = self.tracks.get(request.track)
         if track is None:
-            track = self.tracks[request.track] = RelayTrack(request.track, self._context)
+            track = self.tracks[request.track] = self.track_class(request.track, self._context)
         return track
 
     def _idle(self, track: RelayTrack) -> None:

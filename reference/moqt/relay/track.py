@@ -42,20 +42,25 @@ class RelayTrack:
 
     `properties` are the octets of the Track Properties as a publisher sent them, None until then.
     Publishers whose Objects broke a rule are not asked again while the context suspects them;
-    without another one the Track is refused as malformed.
+    without another one the Track is refused as malformed. `store_class`, `upstream_class` and
+    `subscribers_class` are what its parts are made of.
     """
+
+    store_class = TrackStore
+    upstream_class = Upstream
+    subscribers_class = Subscribers
 
     def __init__(self, name: FullTrackName, context: RelayContext) -> None:
         self.name = name
         self.context = context
-        self.store = TrackStore(budget=context.budget, clock=context.now)
+        self.store = self.store_class(budget=context.budget, clock=context.now)
         self.store.standing = lambda: [source.span for source in self.readers]
         self.store.on_empty = lambda: context.idle(self)
         self.properties: bytes | None = None
         self.upstreams: dict[Session, Upstream] = {}
         self.waiting: dict[Request, Timer] = {}
         self.gaps = Gaps(self)
-        self.subscribers = Subscribers(self)
+        self.subscribers = self.subscribers_class(self)
         self.readers: dict[StoreSource, Reader] = {}
         self.fetches: dict[DownstreamFetch, None] = {}
         self.status: StatusRequest | None = None
@@ -126,7 +131,7 @@ class RelayTrack:
                 request = ask(partial(session.subscribe, self.name, parameters))
                 if request is None:
                     continue
-                upstream = Upstream(self, request, paused=not forward)
+                upstream = self.upstream_class(self, request, paused=not forward)
                 request.context = self.upstreams[session] = upstream
 
     def wanted(self) -> bool:
@@ -174,7 +179,8 @@ class RelayTrack:
             self.release()
             return
         session = request.session
-        upstream = Upstream(self, request, paused=request.parameters.forward == 0)
+        paused = request.parameters.forward == 0
+        upstream = self.upstream_class(self, request, paused=paused)
         previous = self.upstreams.get(session)
         if previous is not None:
             previous.abandon_streams()
