@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
+from moqt.wire.errors import SessionError
 from moqt.wire.properties import PropertyType, decode_properties
 
 from kvcs_conformance.evidence.read import Asked, Evidence, Seen
@@ -187,7 +189,8 @@ def first_object_kept(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
     for request in evidence.asked(arguments["of"]):
         told = 0
         for stream, run in _runs(evidence, request):
-            begins = stream.objects[0].location == run[0].location if run else False
+            begins = bool(run) and stream.objects[0].location == run[0].location
+            begins = begins and run[0].record.data.get("first", True)
             flag = bool(stream.header.get("first_object", False))
             if flag is not begins:
                 yield contradicted(
@@ -281,3 +284,103 @@ def one_stream_per_subgroup(evidence: Evidence, arguments: dict[str, Any]) -> It
                 yield upheld(f"{described(request)}: {len(last)} Subgroups on a stream each")
             else:
                 yield unseen(f"{described(request)}: no subgroup stream came")
+
+
+@judge("next-object-only", required=("of",), of=LABEL)
+def next_object_only(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Where the publisher leaves Object IDs out without a word, no subgroup stream goes on over
+    them: on each stream every Object ID is the one before plus one. Needs a Subgroup with such a
+    hole."""
+    for request in evidence.asked(arguments["of"]):
+        holed = False
+        for stream, run in _runs(evidence, request):
+            ids = [one.object for one in stream.objects]
+            leap = next((b for a, b in pairwise(ids) if b != a + 1), None)
+            if leap is not None:
+                yield contradicted(
+                    Reason.STREAM_HOLE,
+                    f"{described(request)}: {stream} goes on over a hole",
+                    expected="a new stream behind the hole",
+                    observed=f"Object IDs {ids} on one stream",
+                    record=stream.objects[-1].record,
+                )
+                break
+            holed |= any(b.object > a.object + 1 for a, b in pairwise(run))
+        else:
+            if holed:
+                yield upheld(f"{described(request)}: no stream goes on over the hole")
+            else:
+                yield unseen(f"{described(request)}: no Subgroup with a hole came")
+
+
+@judge("hole-splits-stream", required=("of", "group"), of=LABEL, group={"type": "integer"})
+def hole_splits_stream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The Objects of this Group's Subgroup come on several streams, and each but the last is reset:
+    FIN would say that it is whole."""
+    for request in evidence.asked(arguments["of"]):
+        streams = [
+            stream
+            for stream in subgroup_streams(evidence, request)
+            if stream.group == arguments["group"]
+        ]
+        whole = next((stream for stream in streams[:-1] if stream.fin is not None), None)
+        if whole is not None:
+            yield contradicted(
+                Reason.STREAM_END,
+                f"{described(request)}: {whole} ended with FIN, and the Subgroup went on",
+                expected="RESET_STREAM",
+                observed="FIN",
+                record=whole.fin,
+            )
+        elif len(streams) > 1 and all(stream.reset is not None for stream in streams[:-1]):
+            yield upheld(f"{described(request)}: {len(streams)} streams, the earlier ones reset")
+        else:
+            yield unseen(f"{described(request)}: {len(streams)} streams of the Group")
+
+
+@judge("groups-descend", required=("of",), of=LABEL)
+def groups_descend(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """On each fetch of the step Groups descend, and inside of a Group Object IDs ascend."""
+    for request in evidence.asked(arguments["of"]):
+        objects = delivered(evidence, request)
+        keys = [(-one.group, one.object) for one in objects]
+        if len({one.group for one in objects}) < 2:
+            yield unseen(f"{described(request)}: Objects of two Groups did not come")
+        elif keys != sorted(keys):
+            yield contradicted(
+                Reason.ORDER_LAYERS,
+                f"{described(request)}: Groups do not descend",
+                expected=str([(-group, number) for group, number in sorted(keys)]),
+                observed=str([one.location for one in objects]),
+                record=objects[-1].record,
+            )
+        else:
+            yield upheld(f"{described(request)}: {len(keys)} Locations, Groups descend")
+
+
+@judge("fetch-begins-whole", required=("of",), of=LABEL)
+def fetch_begins_whole(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The first Object of each fetch stream of the step says Group, Object and priority itself: a
+    reader that holds to this goes on to the end of the stream, and does not close the session."""
+    for request in evidence.asked(arguments["of"]):
+        closed = next(
+            (
+                record
+                for record in evidence.records(request.record.node, "moqt:session_closed")
+                if record.data["code"] == SessionError.PROTOCOL_VIOLATION
+                and not record.data["by_peer"]
+            ),
+            None,
+        )
+        if closed is not None:
+            yield contradicted(
+                Reason.CLOSE_UNEXPECTED,
+                f"{described(request)}: the stream cannot be read",
+                expected="a first Object that refers to none before it",
+                observed=str(closed.data["reason"]),
+                record=closed,
+            )
+        elif (end := ended(evidence, request)) is not None and delivered(evidence, request):
+            yield upheld(f"{described(request)}: read from the first Object to the end", end)
+        else:
+            yield unseen(f"{described(request)}: no Object, or no end, came")

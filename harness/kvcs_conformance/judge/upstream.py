@@ -139,3 +139,50 @@ def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
             yield unseen(f"{described(request)}: neither end nor answer")
         else:
             yield upheld(f"{described(request)}: {len(got)} Objects, all sent anew")
+
+
+@judge("resumed-upstream", publishers=_NODES)
+def resumed_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each publisher that was paused by the relay (FORWARD 0) gets a REQUEST_UPDATE that resumes
+    it, before a fence that comes after all requests. One that never was paused is content."""
+    last = max(
+        (
+            record.time
+            for node in evidence.logs
+            for record in evidence.records(node, "kvcs:asked", "kvcs:updated")
+            if record.data.get("kind") != "TRACK_STATUS"
+        ),
+        default=0.0,
+    )
+    proof = next(
+        (
+            record
+            for node in evidence.logs
+            for record in evidence.records(node, "kvcs:fence")
+            if record.time > last
+        ),
+        None,
+    )
+    for node in arguments.get("publishers", ["publisher"]):
+        asked = [message for _, message in evidence.messages(node, "Subscribe")]
+        resumed = [
+            record
+            for record, message in evidence.messages(node, "RequestUpdate")
+            if _forward(message) == 1
+        ]
+        if not asked:
+            yield unseen(f"{node}: no SUBSCRIBE came")
+        elif all(_forward(message) == 1 for message in asked):
+            yield upheld(f"{node}: never paused")
+        elif resumed:
+            yield upheld(f"{node}: resumed", resumed[0])
+        elif proof is not None:
+            yield contradicted(
+                Reason.UPSTREAM_FORWARD,
+                f"{node}: stayed paused although somebody wants Objects",
+                expected="REQUEST_UPDATE with FORWARD 1",
+                observed="none before a later fence",
+                record=proof,
+            )
+        else:
+            yield unseen(f"{node}: paused, and no fence behind the last request")

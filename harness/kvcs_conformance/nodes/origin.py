@@ -49,13 +49,20 @@ class ScriptedTrack(LocalTrack):
         self.forced: Location | None = None
         """Largest Object that is reported in place of the true one."""
         self._unended: set[tuple[int, int]] = set()
+        self._begun: set[tuple[int, int | None]] = set()
 
     @property
     def largest(self) -> Location | None:
         return self.forced or super().largest
 
-    def publish(self, item: Object, *, end_of_group: bool = False, first: bool = True) -> None:
-        """Publish one Object; `first` False: FIRST_OBJECT stays clear on a stream it opens."""
+    def publish(
+        self, item: Object, *, end_of_group: bool = False, first: bool | None = None
+    ) -> None:
+        """Publish one Object; `first` None: FIRST_OBJECT as it is right."""
+        place = (item.location.group, item.subgroup)
+        if first is None:
+            first = place not in self._begun
+        self._begun.add(place)
         with suppress(MalformedTrack):  # a case may be about that; our store keeps the first one
             self.store.add(item)
         self.store.published(item.location)
@@ -240,7 +247,7 @@ class OriginNode(Node):
         item: Object,
         *,
         end_of_group: bool = False,
-        first: bool = True,
+        first: bool | None = None,
     ) -> None:
         """Publish one Object, and keep a record of what was published."""
         self.recorder.trace(
@@ -255,6 +262,7 @@ class OriginNode(Node):
                 "properties": item.properties,
                 "payload": item.payload,
                 "end_of_group": end_of_group,
+                "first": first is not False,
             },
         )
         local.publish(item, end_of_group=end_of_group, first=first)

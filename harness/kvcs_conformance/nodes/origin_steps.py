@@ -80,7 +80,7 @@ def _publish(node: OriginNode, body: Mapping[str, Any], at: Location) -> None:
         local,
         item,
         end_of_group=body.get("largest-of-group", False),
-        first=body.get("first", True),
+        first=body.get("first"),
     )
     if body.get("fin", False) and item.subgroup is not None:
         local.fin(at.group, item.subgroup)
