@@ -8,7 +8,7 @@ import pytest
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.report.explain import as_text, find
-from kvcs_conformance.report.explanation import Explanation, explain_case
+from kvcs_conformance.report.explanation import Bearing, Explanation, explain_case
 from kvcs_conformance.report.plain import plain
 
 from tests.harness.evidence import payload
@@ -27,7 +27,7 @@ def test_it_says_where_and_what_happened_at_both_ends(tmp_path: Path) -> None:
     """The deciding event, those before it on its node, and those of the node that sent it."""
     told = explained(tmp_path, finding={"node": "consumer", "index": 5})
     assert told.place == "consumer.sqlog:7"
-    assert told.exact
+    assert told.bearing is Bearing.EXACT
     assert told.before is not None
     assert told.before.events[-1].text == "object received k.raw.s0 (0, 0) 72 octets"
     assert told.before.events[-2].text == "received SUBSCRIBE_OK k.raw.s0"
@@ -42,7 +42,7 @@ def test_the_nearest_event_stands_for_what_is_absent(tmp_path: Path) -> None:
     finding = {"text": "k.raw.s0: no End of Group", "expected": "a mark at (0, 1)"}
     made = result([case("relay/some/case", "fail", finding=finding)])
     told = explain_case(write_run(tmp_path, made), made, made["cases"][0], CATALOGUE)
-    assert (told.place, told.exact) == ("consumer.sqlog:8", False)
+    assert (told.place, told.bearing) == ("consumer.sqlog:8", Bearing.NEAREST)
     assert "no single event shows it" in as_text(told, tmp_path)
 
 
@@ -112,9 +112,10 @@ def test_evidence_that_was_altered_is_said_and_the_rest_still_explained(tmp_path
 
 
 def test_a_place_that_the_evidence_has_not_is_no_place(tmp_path: Path) -> None:
-    """An index behind the end of a log, or a node that is not there, breaks nothing."""
+    """For an index behind the end of a log, or an unknown node, the last events are shown."""
     for finding in ({"node": "consumer", "index": 999}, {"node": "nobody", "index": 0}):
-        assert explained(tmp_path, finding=finding).before is None
+        told = explained(tmp_path, finding=finding)
+        assert (told.place, told.bearing) == ("consumer.sqlog:11", Bearing.LAST)
 
 
 def test_the_command_names_every_foreign_peer_and_the_seed_of_the_evidence(tmp_path: Path) -> None:

@@ -80,6 +80,25 @@ def test_an_end_that_nothing_tells_is_a_question_mark() -> None:
     assert {row.target for row in timeline(seen).rows if row.text == "GOAWAY"} == {"?"}
 
 
+def test_what_befell_the_network_is_no_node() -> None:
+    """Faults stand between the rows of the nodes, not on a lifeline."""
+    faults = [("network:partitioned", {"between": ["publisher", "relay"]})]
+    nodes = {"relay": {"kind": "relay"}}
+    logs = {"relay": [report("up")], "network": faults}
+    story = timeline(evidence("relay", logs, publishers=(), nodes=nodes))
+    assert story.nodes == ("relay",)
+    (row,) = (row for row in story.rows if row.kind is Kind.NETWORK)
+    assert (row.source, row.text) == ("", "partitioned between=publisher,relay")
+
+
+def test_the_same_message_again_and_again_is_counted() -> None:
+    """Ten sessions that open at once are one row."""
+    setups = [message("Setup", sent=True)] * 10
+    nodes = {"relay": {"kind": "relay"}, "consumer": {"kind": "scripted"}}
+    (row,) = timeline(evidence("relay", {"relay": setups}, publishers=(), nodes=nodes)).rows
+    assert row.text == "SETUP ×10"
+
+
 def test_odd_records_break_nothing() -> None:
     """A log that some other program wrote may lack what ours has."""
     events: list[Event] = [

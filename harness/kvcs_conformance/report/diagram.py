@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from kvcs_conformance.report.explanation import Explanation
+from kvcs_conformance.report.explanation import Bearing, Explanation
 from kvcs_conformance.report.plain import short
 from kvcs_conformance.report.timeline import Kind, Row, Timeline
 
@@ -21,6 +21,9 @@ _CHARACTER = 6.2
 """About the width of one character of a label."""
 
 _GAPS = {1: 320, 2: 340, 3: 276}
+SIGNS = {Bearing.EXACT: "▶", Bearing.NEAREST: "≈", Bearing.LAST: "■"}
+"""How the deciding event is marked, without colour."""
+
 _CLASSES = {Kind.MESSAGE: "a", Kind.OBJECTS: "a o", Kind.RESET: "a r", Kind.CLOSE: "a c"}
 
 
@@ -146,7 +149,7 @@ class _Drawing:
             parts.append(self._mark(y))
         if shown:
             parts.append(Markup('<text class="m" x="60" y="{0}">{1}</text>').format(y + 19, shown))
-        parts.append(self._event(row, y) if not row.target else self._arrow(row, y))
+        parts.append(self._drawn(row, y))
         weight = Markup(' class="w"') if marked else Markup()
         return Markup("<g{0}>{1}</g>").format(weight, Markup().join(parts))
 
@@ -154,11 +157,24 @@ class _Drawing:
         """What decides is on a ground of its own, and a sign says so without colour."""
         if self._told.decisive is None:
             return Markup('<text class="ok" x="4" y="{0}">✓</text>').format(y + 19)
-        sign = "▶" if self._told.exact else "≈"
+        sign = SIGNS[self._told.bearing]
         return Markup(
             '<rect class="d" x="0" y="{0}" width="{1}" height="{2}" rx="4"/>'
             '<text class="dm" x="3" y="{3}">{4}</text>'
         ).format(y, self._width, _STEP - 2, y + 19, sign)
+
+    def _drawn(self, row: Row, y: int) -> Markup:
+        if row.kind is Kind.NETWORK:
+            return self._band(row, y)
+        return self._arrow(row, y) if row.target else self._event(row, y)
+
+    def _band(self, row: Row, y: int) -> Markup:
+        """What befell the network lies across all lifelines."""
+        room = self._width - _GUTTER
+        return Markup('<path class="n" d="M{0} {1}H{2}"/>{3}').format(
+            _GUTTER, y + 15, self._width,
+            self._label(f"network: {row.text}", _GUTTER + room // 2, y + 19, room, "t"),
+        )  # fmt: skip
 
     def _event(self, row: Row, y: int) -> Markup:
         x = self._x.get(row.source, _FIRST)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.report.explanation import Explanation, Scene, explain_case
+from kvcs_conformance.report.explanation import Bearing, Explanation, Scene, explain_case
 from kvcs_conformance.report.octets import Field
 from kvcs_conformance.report.plain import short
 
@@ -37,6 +37,16 @@ _ROOMS = (
     _Room(1, 4, 3, 1, 5, 190),
     _Room(1, 3, 2, 1, 3, 95),
 )
+
+
+BEARINGS = {
+    Bearing.EXACT: "events before it, as {0} saw them",
+    Bearing.NEAREST: "no single event shows it; the nearest, as {0} saw it",
+    Bearing.LAST: "the last events, as {0} saw them",
+}
+"""What is said of the events that are shown, by how the last of them bears on the finding."""
+
+SIGNS = {Bearing.EXACT: ">", Bearing.NEAREST: "~", Bearing.LAST: " "}
 
 
 def find(out: Path, result: dict[str, Any], name: str) -> dict[str, Any]:
@@ -158,12 +168,9 @@ def _events(told: Explanation, room: _Room) -> Iterator[str]:
     if told.before is None:
         return
     yield ""
-    node = told.before.node
-    if told.exact:
-        yield f"events before it, as {node} saw them ({told.place})"
-    else:
-        yield f"no single event shows it; the nearest, as {node} saw it ({told.place})"
-    yield from _scene(told.before, room.before, ">" if told.exact else "~")
+    heading = BEARINGS[told.bearing].format(told.before.node)
+    yield f"{heading} ({told.place})"
+    yield from _scene(told.before, room.before, SIGNS[told.bearing])
     if told.opposite is not None:
         yield f"at the other end, {told.opposite.node} ({told.opposite.events[-1].place})"
         yield from _scene(told.opposite, room.opposite, ">")

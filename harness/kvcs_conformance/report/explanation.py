@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from kvcs_conformance.evidence.read import Evidence, Record, read_evidence
 from kvcs_conformance.report.events import ECHOES, describe
 from kvcs_conformance.report.octets import Octets, decode
 from kvcs_conformance.report.plain import plain, plain_values
-from kvcs_conformance.report.timeline import Place, Timeline, timeline
+from kvcs_conformance.report.timeline import NETWORK, Place, Timeline, timeline
 from kvcs_conformance.verdicts import REASONS, Reason, Verdict
 
 _EVENTS_BEFORE = 8
@@ -28,6 +29,15 @@ _EVENTS_OPPOSITE = 4
 _SKIPPED = ECHOES | {"moqt:stream_opened", "moqt:stream_accepted"}
 _TRACK = re.compile(r"\b(?:[a-z]+\.[\w-]+\.s\d+|manifest(?:\.cose)?)(?![\w.])")
 _LOCATION = re.compile(r"\((\d+), (\d+)\)")
+
+
+class Bearing(StrEnum):
+    """How the event that is shown bears on the finding: the finding points at it, it is where
+    something absent would have come, or it is just the last that was seen."""
+
+    EXACT = "exact"
+    NEAREST = "nearest"
+    LAST = "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,6 @@ class Seen:
 class Explanation:
     """One case explained; a text is empty and a tuple has no entry where there is nothing to say.
 
-    `exact` is False when the finding points at no event and the scene shows the nearest one.
     `why` says why a case was blocked or left open, `trouble` what evidence could not be read,
     `blame_text` what runs with the reference in place of one side say.
     """
@@ -92,7 +101,7 @@ class Explanation:
     blame: str
     blame_text: str
     place: str
-    exact: bool
+    bearing: Bearing
     before: Scene | None
     opposite: Scene | None
     twin: str
@@ -126,7 +135,7 @@ def explain_case(
     open_ = [finding for finding in findings if finding["outcome"] != "upheld"]
     decisive = open_[1] if of_twin and len(open_) > 1 else open_[0] if open_ else None
     evidence, trouble = _evidence(out, case, of_twin)
-    place, exact = _place(decisive, evidence, case["sut"])
+    place, bearing = _place(decisive, evidence, case["sut"])
     record = evidence.logs[place[0]][place[1]] if place and evidence else None
     upheld = [f for f in findings if f["outcome"] == "upheld"]
     apart = [place] if place else [at for f in upheld if (at := _index(f, evidence))]
@@ -134,7 +143,7 @@ def explain_case(
     reason = case["reason"] or ""
     known = case.get("known")
     spoken = (decisive or {}).get("requires") or case["requires"]
-    octets = decode(decisive, record if exact else None) if decisive else None
+    octets = decode(decisive, record if bearing is Bearing.EXACT else None) if decisive else None
     return Explanation(
         id=case["id"],
         title=case["title"],
@@ -153,7 +162,7 @@ def explain_case(
         blame=case["blame"],
         blame_text=case.get("blame_text", ""),
         place=_where(*place) if place else "",
-        exact=exact,
+        bearing=bearing,
         before=_scene(evidence, story, record, _EVENTS_BEFORE),
         opposite=_scene(evidence, story, _other_end(evidence, story, record), _EVENTS_OPPOSITE),
         twin=_twin(out, case, of_twin),
@@ -204,31 +213,39 @@ def _index(finding: Mapping[str, Any], evidence: Evidence | None) -> Place | Non
 
 def _place(
     finding: Mapping[str, Any] | None, evidence: Evidence | None, sut: str
-) -> tuple[Place | None, bool]:
-    """Where the deciding event stands, and whether the finding itself says so.
-
-    A finding that something is absent points at no event; the nearest is then the last Object of
-    its track that is not after the Location that it speaks of, as somebody else than the peer under
-    test saw it.
-    """
+) -> tuple[Place | None, Bearing]:
+    """The event to show, and how it bears on the finding."""
     if finding is None or evidence is None:
-        return None, True
+        return None, Bearing.EXACT
     if at := _index(finding, evidence):
-        return at, True
+        return at, Bearing.EXACT
+    # As somebody else than the peer under test saw it, if anybody did.
+    nodes = (name for name in evidence.logs if name != NETWORK)
+    names = sorted(nodes, key=lambda name: (name == sut, name))
+    if near := _nearest(finding, evidence, names):
+        return (near.node, near.index), Bearing.NEAREST
+    logs = [evidence.logs[name] for name in names if evidence.logs[name]]
+    last = max((log[-1] for log in logs), key=lambda record: record.time, default=None)
+    return (last.node, last.index) if last else None, Bearing.LAST
+
+
+def _nearest(finding: Mapping[str, Any], evidence: Evidence, names: Iterable[str]) -> Record | None:
+    """For a finding that something is absent: the last Object of its track that is not after the
+    Location that it speaks of."""
     text = f"{finding['text']} {finding.get('expected', '')}"
     track = _TRACK.search(text)
     if track is None:
-        return None, True
+        return None
     location = _LOCATION.search(finding.get("expected", "")) or _LOCATION.search(text)
     last = (int(location[1]), int(location[2])) if location else None
-    best: Record | None = None
-    for name in sorted(evidence.logs, key=lambda name: (name == sut, name)):
+    for name in names:
+        best: Record | None = None
         for seen in evidence.objects(name):
             if seen.track == track[0] and (last is None or seen.location <= last):
                 best = seen.record
         if best is not None:
-            break
-    return ((best.node, best.index), False) if best else (None, True)
+            return best
+    return None
 
 
 def _where(node: str, index: int) -> str:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from kvcs_conformance.report.diagram import diagram
+from kvcs_conformance.report.diagram import SIGNS, diagram
 from kvcs_conformance.report.explain import known_words
-from kvcs_conformance.report.explanation import Explanation
+from kvcs_conformance.report.explanation import Bearing, Explanation
 from kvcs_conformance.report.summary import GRAVEST_FIRST, ROLES, Summary, Weight, weight
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -34,6 +34,13 @@ _LOOKS = {
     "not-applicable": ("none", "–"),
 }
 """How a verdict looks: a class, and a sign that tells it without colour."""
+
+
+_HEADINGS = {
+    Bearing.EXACT: "The event that decides",
+    Bearing.NEAREST: "No single event shows it; the nearest",
+    Bearing.LAST: "The last that was seen",
+}
 
 
 def page(result: Mapping[str, Any], summary: Summary, told: Sequence[Explanation]) -> str:
@@ -66,6 +73,8 @@ def page(result: Mapping[str, Any], summary: Summary, told: Sequence[Explanation
         levels=sorted({one.level for one in told} | {line.level for line in summary.requirements}),
         link=link,
         known_words=known_words,
+        headings=_HEADINGS,
+        signs=SIGNS,
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),

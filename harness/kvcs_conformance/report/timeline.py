@@ -20,6 +20,9 @@ from kvcs_conformance.report.plain import short
 Place = tuple[str, int]
 """A record: whose log, and which event of it."""
 
+NETWORK = "network"
+"""Whose log has what befell the network; it is no node."""
+
 _ORDER = {"publisher": 0, "relay": 1}
 _STATUS = {"END_OF_GROUP": "End of Group", "END_OF_TRACK": "End of Track"}
 _QUIET = ECHOES | {"kvcs:delivered", "kvcs:tensors", "moqt:stream_opened", "moqt:stream_accepted"}
@@ -33,12 +36,13 @@ class Kind(StrEnum):
     RESET = "reset"
     CLOSE = "close"
     EVENT = "event"
+    NETWORK = "network"
 
 
 @dataclass(slots=True)
 class Row:
-    """One line of a sequence diagram; `target` is "" for what a node does by itself, and `places`
-    are the records that it stands for."""
+    """One line of a sequence diagram; `target` is "" for what a node does by itself, `source` too
+    for what befell the network, and `places` are the records that it stands for."""
 
     time: float
     source: str
@@ -46,6 +50,7 @@ class Row:
     kind: Kind
     text: str
     places: list[Place] = field(default_factory=list)
+    times: int = 1
     finished: bool = False
     objects: list[Mapping[str, Any]] = field(default_factory=list)
 
@@ -64,22 +69,22 @@ class Timeline:
 def timeline(evidence: Evidence, apart: Iterable[Place] = ()) -> Timeline:
     """Everything that was seen in one sequence; the records in `apart` get rows of their own."""
     nodes = _nodes(evidence)
+    rank = {name: i for i, name in enumerate(nodes)}
     records = sorted(
         (record for log in evidence.logs.values() for record in log),
-        key=lambda record: (record.time, nodes.index(record.node), record.index),
+        key=lambda record: (record.time, rank.get(record.node, -1), record.index),
     )
     pairs = _Pairs(evidence, nodes, records)
     builder = _Builder(pairs, set(apart))
     for record in records:
         builder.take(record)
-    rows = tuple(builder.finish())
-    words = {place: row.text for row in rows if row.kind is Kind.MESSAGE for place in row.places}
-    return Timeline(nodes, rows, pairs.other_end, words)
+    words = builder.messages()
+    return Timeline(nodes, tuple(builder.finish()), pairs.other_end, words)
 
 
 def _nodes(evidence: Evidence) -> tuple[str, ...]:
     kinds = {name: node.get("kind", "") for name, node in evidence.facts.get("nodes", {}).items()}
-    names = {*kinds, *evidence.logs}
+    names = {*kinds, *(name for name in evidence.logs if name != NETWORK)}
     return tuple(sorted(names, key=lambda name: (_ORDER.get(kinds.get(name, ""), 2), name)))
 
 
@@ -197,13 +202,29 @@ class _Builder:
             self._reset(what, record, source, target, places)
         elif what == "message":
             text = self._message(record, source, target)
-            self._add(Row(record.time, source, target, Kind.MESSAGE, text, places))
+            self._tell(Row(record.time, source, target, Kind.MESSAGE, text, places), single)
         else:
-            self._add(Row(record.time, source, target, Kind.MESSAGE, describe(record), places))
+            text = describe(record)
+            self._tell(Row(record.time, source, target, Kind.MESSAGE, text, places), single)
 
     def _add(self, row: Row) -> Row:
         self._rows.append(row)
         return row
+
+    def _tell(self, row: Row, single: bool) -> None:
+        """Add a message, or count it to the same one just before it."""
+        last = self._rows[-1] if self._rows else None
+        if (
+            last is not None
+            and not single
+            and (last.source, last.target, last.kind) == (row.source, row.target, row.kind)
+            and last.text == row.text
+            and self._apart.isdisjoint(last.places)
+        ):
+            last.times += 1
+            last.places += row.places
+        else:
+            self._add(row)
 
     def _message(self, record: Record, source: str, target: str) -> str:
         message, stream = record.data["message"], record.data.get("stream")
@@ -259,6 +280,9 @@ class _Builder:
     def _event(self, record: Record, place: Place) -> None:
         if record.name in _QUIET and place not in self._apart:
             return
+        if record.node == NETWORK:
+            self._add(Row(record.time, "", "", Kind.NETWORK, describe(record), [place]))
+            return
         if record.name == "moqt:session_closed":
             other = self._pairs.across(record)
             by_peer = record.data.get("by_peer")
@@ -291,11 +315,18 @@ class _Builder:
         row.objects.append({"name": record.name, "data": record.data})
         self._add(row)
 
+    def messages(self) -> dict[Place, str]:
+        """The words of each control message."""
+        told = (row for row in self._rows if row.kind is Kind.MESSAGE)
+        return {place: row.text for row in told for place in row.places}
+
     def finish(self) -> list[Row]:
         """All rows, with the words of those that stand for several records."""
         for row in self._rows:
             if row.kind is Kind.OBJECTS:
                 row.text = short(_objects_text(row), 60)
+            elif row.times > 1:
+                row.text = f"{row.text} ×{row.times}"
             elif row.kind is Kind.EVENT and len(row.objects) > 1:
                 row.text = short(_events_text(row), 60)
         return self._rows
