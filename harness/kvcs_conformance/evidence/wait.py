@@ -26,6 +26,7 @@ EVENTS: dict[str, str] = {
     "released": "the origin answered what it held",
     "announce-accepted": "an announcement of the publisher or origin was accepted",
     "left": "the origin closed its sessions",
+    "session-closed": "a session of the node ended, whoever ended it, or was lost",
     "network-fault": "the log of the network (`at: network`) has `fault`, `count` times if given; "
     "of the stream of `track` and `layer` if given",
     "attempted": "every attempt of the step labelled `of` ended: closed, or proven alive",
@@ -43,6 +44,7 @@ _SIMPLE: dict[str, str] = {
     "released": "kvcs:released",
     "announce-accepted": "kvcs:announce-accepted",
     "left": "kvcs:left",
+    "session-closed": "moqt:session_closed",
 }
 _STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "object": "NORMAL"}
 _KEYS = (("track", "track"), ("layer", "layer"), ("segment", "segment"), ("of", "label"))
