@@ -17,7 +17,7 @@ from kvcs_conformance.outcome import Outcome, lost
 from kvcs_conformance.report.results import row
 from kvcs_conformance.runner import LIMIT, run_case, save
 from kvcs_conformance.sides import Sides
-from kvcs_conformance.verdicts import FAILS, GOOD, WORST_FIRST
+from kvcs_conformance.verdicts import FAILS, GOOD, WORST_FIRST, Reason
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Orders:
     def more(self) -> dict[str, Any]:
         """What the result says of how it was run, where that is not what is usual."""
         told: dict[str, Any] = {}
+        if self.sides.remote is not None:
+            told["remote"] = self.sides.remote.as_json()
         if self.lacks:
             told["lacks"] = sorted(self.lacks)
         if self.repeat > 1:
@@ -63,9 +65,10 @@ def work_on(orders: Orders, case: Case) -> dict[str, Any]:
     entry = row(standing, orders.link)
     if orders.repeat > 1:
         entry |= _repeated(outcomes)
-        if orders.vary_seed:
-            entry["seed"] = orders.seed + outcomes.index(standing)
-    if standing.assessment.verdict in FAILS:
+    evidence = standing.evidence or standing.twin
+    if evidence is not None and evidence.facts["seed"] != orders.seed:
+        entry["seed"] = evidence.facts["seed"]
+    if standing.assessment.verdict in FAILS or standing.assessment.reason is Reason.TWIN_FAILED:
         entry |= _blame(orders, standing, entry.get("seed", orders.seed))
     if orders.out is not None:
         save(standing, orders.out)
@@ -106,10 +109,11 @@ def _repeated(outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def _blame(orders: Orders, failed: Outcome, seed: int) -> dict[str, Any]:
-    """Whose fault it is when several sides are foreign: the reference takes each one's place."""
+    """Whose fault it is when the reference does not play all but the role under test: it takes the
+    place of one foreign side after the other."""
     case = failed.case
     foreign = [role for role in orders.sides.foreign if role in main_roles(case.sut, case.scenario)]
-    if len(foreign) < 2:
+    if not foreign or foreign == [case.sut]:
         return {}
     verdicts = {
         role: _run(orders, case, orders.sides.with_reference(role), seed).assessment.verdict
@@ -120,7 +124,7 @@ def _blame(orders: Orders, failed: Outcome, seed: int) -> dict[str, Any]:
     if not guilty:
         told["blame_text"] = (
             "the case does not pass with the reference in place of any one of "
-            f"{', '.join(foreign)}: more than one of them may be at fault"
+            f"{', '.join(foreign)}: more than one of them is at fault"
         )
     elif len(guilty) == 1:
         told |= {
@@ -130,7 +134,7 @@ def _blame(orders: Orders, failed: Outcome, seed: int) -> dict[str, Any]:
     else:
         told |= {
             "blame": " and ".join(guilty),
-            "blame_text": f"only this pair: the case passes with the reference in place of either "
+            "blame_text": "only this pair: the case passes with the reference in place of either "
             f"{' or '.join(guilty)}",
         }
     return told

@@ -10,6 +10,7 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.judge import Assessment, assess
 from kvcs_conformance.judge.findings import contradicted, unseen, upheld
+from kvcs_conformance.remote import Remote
 from kvcs_conformance.verdicts import GOOD, Level, Reason, Verdict
 
 _LETS_ON = GOOD | {Verdict.ADVISE}
@@ -53,10 +54,16 @@ def not_run(case: Case) -> Outcome:
     return Outcome(case, Assessment(Verdict.NOT_RUN, None, "", ()), None)
 
 
-def not_applicable(case: Case) -> Assessment:
-    """The assessment of a case on a link that it is not for."""
-    told = unseen(f"runs on {case.only_link} only")
-    return Assessment(Verdict.NOT_APPLICABLE, None, "", (told,))
+def why_not(case: Case, link: str, remote: Remote | None = None) -> str | None:
+    """Why a case cannot show anything on this link, with this relay; None where it can."""
+    if case.only_link not in (None, link):
+        return f"runs on {case.only_link} only"
+    return remote.why_not(case) if remote is not None else None
+
+
+def not_applicable(why: str) -> Assessment:
+    """The assessment of a case that cannot show anything, for this reason."""
+    return Assessment(Verdict.NOT_APPLICABLE, None, "", (unseen(why),))
 
 
 def judge_case(

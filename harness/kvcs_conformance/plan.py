@@ -14,6 +14,7 @@ from kvcs_conformance.casework import Orders
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.nodes.cast import main_roles
+from kvcs_conformance.remote import Remote
 from kvcs_conformance.report.results import read
 from kvcs_conformance.resume import cases_of, entries_that_stand, must_agree
 from kvcs_conformance.runner import LIMIT
@@ -31,6 +32,7 @@ class Wanted:
     repeat: int | None = None
     vary_seed: bool = False
     lacks: tuple[str, ...] = ()
+    remote: Remote | None = None
     limit: float = LIMIT
     out: Path | None = None
 
@@ -38,16 +40,18 @@ class Wanted:
 def plan(wanted: Wanted, cases: Iterable[Case], catalogue: Catalogue) -> Campaign:
     """A new run; raises UsageError for what does not go together."""
     loaded = tuple(cases)
-    sides = sides_of(wanted.mutants)
+    sides = sides_of(wanted.mutants, wanted.remote)
     selection = wanted.selection
-    if wanted.mutants and not selection:
+    if wanted.remote is not None and not selection:
+        selection = Selection(roles=("relay",))
+    elif wanted.mutants and not selection:
         named = tuple(case.id for case in loaded if set(wanted.mutants) & set(case.killed_by))
         selection = Selection(named)
     if wanted.vary_seed and (wanted.repeat or 1) < 2:
         raise UsageError("--vary-seed varies nothing without --repeat")
     orders = Orders(
         catalogue,
-        link=wanted.link or "memory",
+        link=_link(wanted),
         seed=wanted.seed or 0,
         sides=sides,
         out=wanted.out,
@@ -70,13 +74,15 @@ def resumed(folder: Path, wanted: Wanted, cases: Iterable[Case], catalogue: Cata
     loaded = tuple(cases)
     result = read(folder)
     chosen = cases_of(result, loaded, catalogue, folder)
-    sides = sides_named(result["peers"])
+    had = Remote.of(result["remote"]) if "remote" in result else None
+    sides = sides_named(result["peers"], had)
     asked = sides_of(wanted.mutants)
     given: dict[str, tuple[Any, Any]] = {
         "--link": (wanted.link, result["link"]),
         "--seed": (wanted.seed, result["seed"]),
         "--repeat": (wanted.repeat, result.get("repeat", 1)),
         "--vary-seed": (wanted.vary_seed or None, result.get("vary_seed", False)),
+        "--relay": (wanted.remote and wanted.remote.url, had and had.url),
         "--lacks": (sorted(wanted.lacks) or None, result.get("lacks", [])),
     }
     for role in ROLES if wanted.mutants else ():
@@ -98,6 +104,14 @@ def resumed(folder: Path, wanted: Wanted, cases: Iterable[Case], catalogue: Cata
         limit=wanted.limit,
     )
     return Campaign(chosen, orders, entries_that_stand(folder, result, chosen))
+
+
+def _link(wanted: Wanted) -> str:
+    if wanted.remote is None:
+        return wanted.link or "memory"
+    if wanted.link == "memory":
+        raise UsageError("a relay that runs somewhere is reached by QUIC: leave out --link memory")
+    return "quic"
 
 
 def _features(lacks: Iterable[str], cases: tuple[Case, ...]) -> Iterable[str]:

@@ -12,7 +12,8 @@ from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import CASE, RUN, case_folder, check_files, read_json
 from kvcs_conformance.evidence.read import Evidence, read_evidence
 from kvcs_conformance.judge import JUDGES
-from kvcs_conformance.outcome import Outcome, judge_case, not_applicable
+from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, why_not
+from kvcs_conformance.remote import Remote
 from kvcs_conformance.report.results import row, whole
 from kvcs_conformance.verdicts import Verdict
 
@@ -20,13 +21,14 @@ _NOT_PLAYED = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE)
 _TWIN_ONLY = (Verdict.BLOCKED, Verdict.HARNESS_ERROR)
 """Verdicts that the positive twin alone may have led to."""
 
-_HOW = ("lacks", "repeat", "vary_seed")
+_HOW = ("remote", "lacks", "repeat", "vary_seed")
 _TOLD = ("seed", "repeat", "flaky", "blame_runs", "blame_text", "known", "unexpected")
 
 
 def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The result that the saved evidence gives; raises UsageError when evidence is missing."""
     rows = []
+    remote = Remote.of(result["remote"]) if "remote" in result else None
     for entry in result["cases"]:
         home = case_folder(folder, entry["id"])
         case = _case(home / CASE, catalogue)
@@ -38,8 +40,8 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
         evidence = _evidence(home, needed=played and not spared)
         if evidence is None:
             check_files(home)
-        if case.only_link not in (None, result["link"]):
-            assessment = not_applicable(case)
+        if (why := why_not(case, result["link"], remote)) is not None:
+            assessment = not_applicable(why)
         else:
             assessment = judge_case(case, evidence, twin, catalogue, result.get("lacks", ()))
         outcome = Outcome(case, assessment, evidence, twin, entry["duration_s"])

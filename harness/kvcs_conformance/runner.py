@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import time
 import traceback
@@ -17,7 +18,7 @@ from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.evidence.write import list_files, write_case, write_evidence
 from kvcs_conformance.network import make_link, make_plan
-from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes
+from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes, why_not
 from kvcs_conformance.peers import Peers
 from kvcs_conformance.stage import Stage
 
@@ -42,8 +43,8 @@ def run_case(
     time, for the case and for its twin.
     """
     begun = time.perf_counter()
-    if case.only_link not in (None, link):
-        return Outcome(case, not_applicable(case), None)
+    if (why := why_not(case, link, peers.remote)) is not None:
+        return Outcome(case, not_applicable(why), None)
     twin = None
     if case.twin is not None:
         twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers, limit)
@@ -67,8 +68,14 @@ def perform(
     peers: Peers,
     limit: float | None = None,
 ) -> Evidence:
-    """Put up the nodes, take the steps, return what was seen."""
-    wire = make_link(link, seed, make_plan(scenario.get("network"), case.steps, seed))
+    """Put up the nodes, take the steps, return what was seen.
+
+    A relay that lives on between runs remembers names: there each run has a seed of its own.
+    """
+    if peers.remote is not None:
+        seed = secrets.randbits(48)
+    plan = make_plan(scenario.get("network"), case.steps, seed)
+    wire = make_link(link, seed, plan, remote=peers.remote)
     try:
         stage = Stage(case, scenario, wire, seed, peers)
         trouble: dict[str, str] | None = None

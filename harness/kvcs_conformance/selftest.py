@@ -20,8 +20,11 @@ from kvcs_conformance.verdicts import FAILS, Verdict
 _GOOD = (Verdict.PASS,)
 
 
-def check_links(cases: Iterable[Case], mutants: Mapping[str, Mutant]) -> None:
-    """Every case names mutants that exist and are of its role, every mutant is named by a case.
+def check_links(
+    cases: Iterable[Case], mutants: Mapping[str, Mutant], *, whole: bool = True
+) -> None:
+    """Every case names mutants that exist and are of its role; if these are all cases (`whole`),
+    every mutant is named by one.
 
     Raises UsageError for the first that is not so.
     """
@@ -37,7 +40,7 @@ def check_links(cases: Iterable[Case], mutants: Mapping[str, Mutant]) -> None:
                     "which this case is not about"
                 )
             named.add(name)
-    if idle := sorted(mutants.keys() - named):
+    if whole and (idle := sorted(mutants.keys() - named)):
         raise UsageError(f"no case names the mutant {idle[0]!r} under `killed-by`")
 
 

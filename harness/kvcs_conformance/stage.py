@@ -22,6 +22,7 @@ from kvcs_conformance.nodes.relay import RelayNode
 from kvcs_conformance.nodes.scripted import ScriptedNode
 from kvcs_conformance.peers import Peers
 from kvcs_conformance.scenario import Scenario, seconds
+from kvcs_conformance.sides import REFERENCE, ROLES
 
 NODES: dict[str, type[Node]] = {
     "publisher": PublisherNode,
@@ -63,7 +64,7 @@ class Stage:
         return SessionConfig(
             draft=DRAFT_22,
             trace=self.recorders[name].trace,
-            session_class=self.peers.session if self.parts[name].under_test else None,
+            session_class=self.peers.sessions.get(name),
         )
 
     def address(self, name: str, by: str) -> str:
@@ -169,7 +170,7 @@ class Stage:
             "link": self.link.name,
             "seed": self.scenario.seed,
             "profile": "kvsp-p0",
-            "peers": {self.case.sut: self.peers.name},
+            "peers": {role: self.peers.names.get(role, REFERENCE) for role in ROLES},
             "scenario": dict(self.scenario.values),
             "nodes": {
                 name: {

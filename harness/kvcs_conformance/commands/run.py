@@ -67,6 +67,19 @@ from kvcs_conformance.commands.choosing import choosing
     "once per role. Without SELECTORS the cases that it must fail are run.",
 )
 @click.option(
+    "--relay",
+    metavar="URL",
+    help="A relay that runs already, such as moqt://host:4433/: it is the relay of every case. "
+    "Without SELECTORS the cases of relays are run.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Who signed the certificate of --relay, PEM.",
+)
+@click.option("--insecure", is_flag=True, help="Let --relay show any certificate.")
+@click.option(
     "--lacks",
     multiple=True,
     metavar="FEATURE",
@@ -91,6 +104,9 @@ def run(
     limit: float,
     main_job: bool,
     mutants: tuple[str, ...],
+    relay: str | None,
+    ca: Path | None,
+    insecure: bool,
     lacks: tuple[str, ...],
     known: Path | None,
     list_only: bool,
@@ -107,6 +123,7 @@ def run(
     from kvcs_conformance.evidence.files import clear_run, make_folder
     from kvcs_conformance.known import exit_code_of, load_known, overlay
     from kvcs_conformance.plan import Wanted, plan, resumed
+    from kvcs_conformance.remote import remote_of
     from kvcs_conformance.report.progress import progress
     from kvcs_conformance.report.table import print_results
     from kvcs_conformance.verdicts import ExitCode
@@ -116,7 +133,18 @@ def run(
     catalogue = catalogues.load()
     loaded = load_cases(catalogue)
     known_ones = load_known(known, loaded) if known is not None else ()
-    wanted = Wanted(selection, link, seed, mutants, repeat, vary_seed, lacks, limit, out)
+    wanted = Wanted(
+        selection=selection,
+        link=link,
+        seed=seed,
+        mutants=mutants,
+        repeat=repeat,
+        vary_seed=vary_seed,
+        lacks=lacks,
+        remote=remote_of(relay, ca, insecure),
+        limit=limit,
+        out=out,
+    )
     if resume is not None:
         campaign = resumed(resume, wanted, loaded, catalogue)
     else:

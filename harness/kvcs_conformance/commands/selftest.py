@@ -63,8 +63,8 @@ def selftest(
         raise click.UsageError("--accept takes the whole matrix, on memory with seed 0")
     catalogue = catalogues.load()
     cases = load_cases(catalogue)
-    check_links(cases, MUTANTS)
     chosen = selection.of(cases)
+    check_links(chosen, MUTANTS, whole=chosen == cases)
     if out is not None:
         make_folder(out)
     names = name_trials(chosen, MUTANTS, link)

@@ -63,14 +63,16 @@ def mutant(
 
 
 def _peers(name: str, role: type) -> Peers:
+    part = name.split("/")[0]
+    names = {part: name}
     if issubclass(role, Session):
-        return Peers(name=name, session=role)
+        return Peers(names=names, sessions={part: role})
     if issubclass(role, Publication):
         publisher = type(role.__name__, (Publisher,), {"publication_class": role})
-        return Peers(name=name, publisher=publisher)
+        return Peers(names=names, publisher=publisher)
     if issubclass(role, Publisher):
-        return Peers(name=name, publisher=role)
+        return Peers(names=names, publisher=role)
     if issubclass(role, Relay):
-        return Peers(name=name, relay=role)
+        return Peers(names=names, relay=role)
     assert issubclass(role, Consumer), role
-    return Peers(name=name, consumer=role)
+    return Peers(names=names, consumer=role)

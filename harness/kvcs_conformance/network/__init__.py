@@ -13,12 +13,23 @@ from pathlib import Path
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.network.base import Action, Link
 from kvcs_conformance.network.plan import PLAIN, Plan, make_plan
+from kvcs_conformance.remote import Remote
 
 LINKS = ("memory", "quic")
 
 
-def make_link(name: str, seed: int, plan: Plan = PLAIN, *, qlog_dir: Path | None = None) -> Link:
-    """The link of that name; UsageError when the system does not let it be."""
+def make_link(
+    name: str,
+    seed: int,
+    plan: Plan = PLAIN,
+    *,
+    qlog_dir: Path | None = None,
+    remote: Remote | None = None,
+) -> Link:
+    """The link of that name; UsageError when the system does not let it be.
+
+    `remote` says which certificate a relay that is not ours must show; on quic.
+    """
     try:
         if name == "memory":
             from kvcs_conformance.network.memory import MemoryLink
@@ -26,7 +37,7 @@ def make_link(name: str, seed: int, plan: Plan = PLAIN, *, qlog_dir: Path | None
             return MemoryLink(seed, plan)
         from kvcs_conformance.network.quic import QuicLink
 
-        return QuicLink(seed, plan, qlog_dir=qlog_dir)
+        return QuicLink(seed, plan, qlog_dir=qlog_dir, remote=remote)
     except OSError as error:
         raise UsageError(f"no {name} link here: {error.strerror}") from error
 

@@ -16,6 +16,7 @@ from kvcs_conformance.network.base import Action
 from kvcs_conformance.network.doing import Doing
 from kvcs_conformance.network.plan import PLAIN, Plan
 from kvcs_conformance.network.udp import Lane, UdpRelay
+from kvcs_conformance.remote import Remote
 
 if TYPE_CHECKING:
     from moqt.endpoint import Endpoint
@@ -34,13 +35,21 @@ class QuicLink(Doing):
 
     name = "quic"
 
-    def __init__(self, seed: int = 0, plan: Plan = PLAIN, *, qlog_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        plan: Plan = PLAIN,
+        *,
+        qlog_dir: Path | None = None,
+        remote: Remote | None = None,
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kvcs-")
         folder = Path(self._folder.name)
         self._certificate = folder / "cert.pem"
         self._key = folder / "key.pem"
         self._keylog = folder / "keylog.txt"
         self._qlog_dir = qlog_dir
+        self._remote = remote
         write_throwaway_certificate(self._certificate, self._key)
         self._loop = asyncio.new_event_loop()
         self._begun = self._loop.time()
@@ -186,7 +195,8 @@ class QuicLink(Doing):
         host = self._hosts[name] = QuicHost(
             endpoint,
             QuicOptions(
-                insecure=True,
+                insecure=self._remote is None or self._remote.insecure,
+                ca_file=self._remote.ca if self._remote is not None else None,
                 keylog_file=self._keylog,
                 qlog_dir=self._qlog_dir,
                 idle_timeout=self.plan.idle_timeout,

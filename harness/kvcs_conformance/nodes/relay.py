@@ -29,6 +29,10 @@ class RelayNode(Node):
         self.endpoint: Relay | None = None
 
     def put_up(self) -> None:
+        remote = self.setting.peers.remote
+        if remote is not None and self.main:
+            self.setting.listens(self.name, remote.url)
+            return
         upstreams = tuple(self.setting.address(to, self.name) for to in self.part.to)
         config = self.setting.config(self.name)
         config = replace(config, setup=replace(config.setup, **setup_options(self.scenario)))
