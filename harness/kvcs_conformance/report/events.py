@@ -70,16 +70,18 @@ def _kind(name: str) -> str:
 
 
 def _members(data: Mapping[str, Any], skipped: tuple[str, ...]) -> str:
-    return " ".join(f"{k}={_value(v)}" for k, v in data.items() if k not in skipped)
+    return " ".join(f"{k}={_value(k, v)}" for k, v in data.items() if k not in skipped)
 
 
-def _value(value: object) -> str:
+def _value(name: str, value: object) -> str:
+    if isinstance(value, dict) and "type" in value:
+        return message_words(value)
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        hexadecimal = all(len(part) % 2 == 0 and set(part) <= _HEX for part in value)
-        return namespace_words(value) if hexadecimal and value else ",".join(value)
+        if name in ("namespace", "prefix", "suffix"):
+            return namespace_words(value)
+        return ",".join(_value("", part) for part in value)
     text = str(value)
-    hexadecimal = len(text) >= 32 and set(text) <= _HEX
-    return f"{text[:8]}…" if hexadecimal else text
+    return f"{text[:6]}…" if len(text) >= 32 and set(text) <= _HEX else text
 
 
 def _code(registry: type[IntEnum]) -> Callable[[int], str]:

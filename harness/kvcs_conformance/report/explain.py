@@ -16,6 +16,7 @@ from kvcs_conformance.report.plain import short
 
 _WIDTH = 98
 _LINES = 40
+_HEX_COLUMN = 47
 
 
 class _Room(NamedTuple):
@@ -156,9 +157,10 @@ def _fields(fields: tuple[Field, ...], most: int) -> Iterator[str]:
     if len(shown) > most:
         shown = tuple(f for f in fields if not f.name.endswith((" length", ": fields")))
     shown = shown[:most]
-    column = max(len(field.octets) for field in shown)
-    for field in shown:
-        cells = f"{field.offset:>5}  {field.octets:<{column}}  {field.name}"
+    octets = [short(field.octets, _HEX_COLUMN) for field in shown]
+    column = max(map(len, octets))
+    for field, text in zip(shown, octets, strict=True):
+        cells = f"{field.offset:>5}  {text:<{column}}  {field.name}"
         yield short(f"  {cells}  {field.value}".rstrip(), _WIDTH)
     if len(fields) > len(shown):
         yield f"         and {len(fields) - len(shown)} more fields"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -279,9 +279,21 @@ def _scene(
     if evidence is None or story is None or record is None:
         return None
     log = evidence.logs[record.node][: record.index]
-    told = [one for one in log if one.name not in _SKIPPED][-most:]
+    requests = {
+        one.data.get("stream")
+        for one in log
+        if one.name in ("moqt:stream_opened", "moqt:stream_accepted")
+        and one.data.get("kind") == "request"
+    }
+    told = [one for one in log if one.name not in _SKIPPED and not _request_end(one, requests)]
+    told = told[-most:]
     events = (Event(r.time, _text(r, story), _where(r.node, r.index)) for r in (*told, record))
     return Scene(record.node, tuple(events))
+
+
+def _request_end(record: Record, requests: Set[object]) -> bool:
+    """A FIN on a stream of a request, which its last message tells already."""
+    return record.name.startswith("moqt:fin_") and record.data.get("stream") in requests
 
 
 def _text(record: Record, story: Timeline) -> str:

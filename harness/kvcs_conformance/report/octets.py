@@ -102,4 +102,4 @@ def _header(head: bytes, start: int, end: int) -> tuple[Field, ...]:
 
 
 def _hex(octets: bytes) -> str:
-    return octets.hex(" ") if len(octets) <= 16 else f"{octets[:14].hex(' ')} …"
+    return octets.hex(" ") if len(octets) <= 32 else f"{octets[:30].hex(' ')} …"
