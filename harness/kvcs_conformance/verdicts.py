@@ -129,9 +129,11 @@ class Reason(StrEnum):
     DONE_CODE = "done.wrong-code"
     ANSWER_NUMBER = "answer.not-one"
     ANSWER_EARLY = "answer.too-early"
+    ALIAS_SHARED = "answer.alias-shared"
     LARGEST = "answer.wrong-largest"
     RANGE_UNMARKED = "range.wrong-state"
     FILL_STREAMS = "fill.wrong-streams"
+    MALFORMED_KEPT = "track.malformed-kept"
     UPSTREAM_SILENT = "relay.did-not-ask-upstream"
     UPSTREAM_FORWARD = "relay.wrong-forward"
     STREAMS_FEW = "limits.too-few-streams"
@@ -139,6 +141,7 @@ class Reason(StrEnum):
     CLOSE_ABSENT = "close.absent"
     CLOSE_CODE = "close.wrong-code"
     ANSWER_REPEATED = "request.answered-twice"
+    END_WRONG = "request.wrong-end"
     LIMIT_ABSENT = "limit.absent"
     VERSION = "version.mismatch"
     PEER_EXITED = "peer.exited"
@@ -199,8 +202,10 @@ REASONS: dict[Reason, str] = {
     Reason.DONE_CODE: "PUBLISH_DONE has another code than the rule gives",
     Reason.ANSWER_NUMBER: "a request got no answer or several",
     Reason.ANSWER_EARLY: "an answer or Object came before what it depends on was known",
+    Reason.ALIAS_SHARED: "two Tracks were given one Track Alias",
     Reason.LARGEST: "LARGEST_OBJECT is not the largest Location that is known",
     Reason.RANGE_UNMARKED: "a range is reported in another state than it has",
+    Reason.MALFORMED_KEPT: "a malformed Track was not cancelled, or its Objects were kept",
     Reason.FILL_STREAMS: "a fill opened a stream that it must not, or none",
     Reason.UPSTREAM_SILENT: "the publisher was not asked for what is wanted",
     Reason.UPSTREAM_FORWARD: "the publisher was asked with another Forward State",
@@ -214,6 +219,7 @@ REASONS: dict[Reason, str] = {
     Reason.CLOSE_ABSENT: "a session went on that the rule closes",
     Reason.CLOSE_CODE: "a session was closed with another code than the rule gives",
     Reason.ANSWER_REPEATED: "a request or an update was answered more than once",
+    Reason.END_WRONG: "a request did not come to the end that the rule gives it",
     Reason.LIMIT_ABSENT: "one session was let ask for more than the limit",
     Reason.VERSION: "another draft than the one under test was negotiated",
     Reason.PEER_EXITED: "the peer ended before its work did",

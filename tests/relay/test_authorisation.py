@@ -67,6 +67,16 @@ def test_everything_of_another_scope_is_refused_from_cache_too(parameters: Param
     assert codes == [RequestErrorCode.UNAUTHORIZED] * 7
 
 
+def test_token_that_nobody_was_given_is_malformed() -> None:
+    """R104: a token that is not valid is refused as such, one of another scope as unauthorised."""
+    world, peer = warm()
+    unknown = Parameters(authorization_tokens=(token(b"x"),))
+    requests = [peer.session.track_status(NAME_B, one) for one in (unknown, AS_A)]
+    world.settle()
+    codes = [error.code if (error := peer.error(request)) else None for request in requests]
+    assert codes == [RequestErrorCode.MALFORMED_AUTH_TOKEN, RequestErrorCode.UNAUTHORIZED]
+
+
 def test_subscribers_of_one_track_are_authorised_one_by_one() -> None:
     """R229: a second subscriber of an Established Track needs a right of its own."""
     world, peer = warm()

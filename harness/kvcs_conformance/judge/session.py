@@ -15,14 +15,22 @@ from kvcs_conformance.verdicts import Reason
 CODES = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
 
 
+_ANSWERS = ("RequestOk", "RequestError", "SubscribeOk", "FetchOk")
+
+
+def _message(record: Record) -> Mapping[str, Any]:
+    message: Mapping[str, Any] = record.data["message"]
+    return message
+
+
 @dataclass
 class Tried:
     """What became of one attempt."""
 
     name: str
     begun: Record
-    answers: list[Record] = field(default_factory=list)
-    """Answers on its request streams, those to probes left out."""
+    messages: list[Record] = field(default_factory=list)
+    """What came on its request streams, but for answers to probes."""
     ends: list[Record] = field(default_factory=list)
     asked: list[Record] = field(default_factory=list)
     closed: Record | None = None
@@ -30,9 +38,10 @@ class Tried:
     wrote: str = ""
     wrote_on: str = ""
 
-    def message(self, record: Record) -> Mapping[str, Any]:
-        answer: Mapping[str, Any] = record.data["message"]
-        return answer
+    @property
+    def answers(self) -> list[Record]:
+        """The OKs and errors among the messages."""
+        return [record for record in self.messages if _message(record)["type"] in _ANSWERS]
 
     @property
     def by_peer(self) -> bool:
@@ -58,7 +67,7 @@ def _note(tried: Tried, record: Record) -> None:
     data = record.data
     match record.name:
         case "kvcs:attempt-answer" if data["on"] == "request":
-            tried.answers.append(record)
+            tried.messages.append(record)
         case "kvcs:attempt-stream":
             tried.ends.append(record)
         case "kvcs:attempt-asked":
@@ -127,7 +136,7 @@ def session_closed_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
 
 
 def _answered(tried: Tried) -> str:
-    kinds = [tried.message(record)["type"] for record in tried.answers]
+    kinds = [_message(record)["type"] for record in tried.answers]
     return f", and what was written with {kinds[-1]}" if kinds else ""
 
 
@@ -189,7 +198,7 @@ def attempt_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 octets=tried.wrote,
             )
         else:
-            yield _refusal(tried.name, record, record.data["message"], arguments)
+            yield _refusal(tried.name, record, arguments)
 
 
 @judge("attempt-accepted", required=("of",), of=LABEL, answers={"type": "integer", "minimum": 1})
@@ -203,12 +212,12 @@ def attempt_accepted(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
         record = _answer(tried, arguments)
         if finding := _ended(tried):
             yield finding
-        elif record is None or record.data["message"]["type"] == "RequestError":
+        elif record is None or _message(record)["type"] == "RequestError":
             yield contradicted(
                 Reason.REQUEST_REFUSED,
                 f"{tried.name}: not accepted",
                 expected="an OK",
-                observed="nothing" if record is None else _error(record.data["message"]),
+                observed="nothing" if record is None else _error(_message(record)),
                 record=record or tried.lives,
                 octets=tried.wrote,
             )
@@ -221,9 +230,8 @@ def _answer(tried: Tried, arguments: Mapping[str, Any]) -> Record | None:
     return tried.answers[number - 1] if len(tried.answers) >= number else None
 
 
-def _refusal(
-    what: str, record: Record, message: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> Finding:
+def _refusal(what: str, record: Record, arguments: Mapping[str, Any]) -> Finding:
+    message = _message(record)
     codes = arguments["codes"]
     if message["type"] != "RequestError":
         return contradicted(
@@ -271,12 +279,7 @@ def answered_once(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
     if not tries:
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
-        got = [
-            record
-            for record in tried.answers
-            if tried.message(record)["type"] in ("RequestOk", "RequestError", "SubscribeOk")
-            or tried.message(record)["type"] == "FetchOk"
-        ]
+        got = tried.answers
         if finding := _ended(tried):
             yield finding
         elif len(got) != right:
@@ -284,8 +287,63 @@ def answered_once(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
                 Reason.ANSWER_REPEATED if len(got) > right else Reason.REQUEST_CODE,
                 f"{tried.name}: {len(got)} answers",
                 expected=f"{right} answers",
-                observed=", ".join(_error(tried.message(record)) for record in got) or "none",
+                observed=", ".join(_error(_message(record)) for record in got) or "none",
                 record=got[-1] if got else tried.lives,
             )
         else:
             yield upheld(f"{tried.name}: {right} answers", got[-1])
+
+
+@judge("attempt-ends-with", required=("of",), of=LABEL, status=CODES)
+def attempt_ends_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The peer ends its side of the request stream that each attempt of the step heard of last, by
+    FIN or reset; with `status`, PUBLISH_DONE with one of these codes comes before."""
+    status = arguments.get("status", [])
+    for tried in attempts(evidence, arguments["of"]):
+        done = next((r for r in tried.messages if _message(r)["type"] == "PublishDone"), None)
+        last = tried.messages[-1].data["stream"] if tried.messages else None
+        end = next((r for r in tried.ends if r.data["stream"] == last), None)
+        wanted = "PUBLISH_DONE " + " or ".join(f"{code:#x}" for code in status) if status else ""
+        if finding := _ended(tried):
+            yield finding
+        elif status and (done is None or _message(done)["status_code"] not in status):
+            code = None if done is None else _message(done)["status_code"]
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{tried.name}: the request did not end as it must",
+                expected=wanted,
+                observed="no PUBLISH_DONE" if code is None else f"PUBLISH_DONE {code:#x}",
+                record=done or tried.lives,
+            )
+        elif end is None or end.data["how"] == "stop":
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{tried.name}: the peer left its side of the request stream open",
+                expected="FIN or a reset",
+                observed="neither, though later questions were answered",
+                record=tried.lives,
+            )
+        else:
+            yield upheld(f"{tried.name}: {wanted or 'the request'} ended by {end.data['how']}", end)
+
+
+@judge("attempt-asked", required=("of", "types"), of=LABEL, types={"type": "array"})
+def attempt_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The peer asks each attempt of the step for what `types` names (message names as in MOQT),
+    and for nothing else."""
+    wanted = arguments["types"]
+    for tried in attempts(evidence, arguments["of"]):
+        asked = [_message(record)["type"] for record in tried.asked]
+        stray = next((r for r in tried.asked if _message(r)["type"] not in wanted), None)
+        if finding := _ended(tried):
+            yield finding
+        elif stray is not None or len(asked) < len(wanted):
+            yield contradicted(
+                Reason.REQUEST_SHAPE,
+                f"{tried.name}: asked for something else",
+                expected=", ".join(wanted) or "nothing",
+                observed=", ".join(asked) or "nothing",
+                record=stray or tried.lives,
+            )
+        else:
+            yield upheld(f"{tried.name}: asked for {', '.join(asked) or 'nothing'}", tried.lives)

@@ -1,6 +1,11 @@
 """Known-bad peers: the reference with one named defect each, to prove that a case can fail."""
 
 from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants into the table
+    answers,
+    consumer_checks,
+    consumer_discovery,
+    consumer_manifests,
+    consumer_recovery,
     consumers,
     contents,
     examples,
@@ -8,6 +13,7 @@ from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants in
     network_faults,
     production,
     relays,
+    serving,
     sessions,
     signers,
     strict,

@@ -9,6 +9,7 @@ from enum import Enum
 from moqt.session import Request, RequestKind
 from moqt.wire.errors import RequestErrorCode, RequestRefused
 from moqt.wire.names import TrackNamespace, is_prefix
+from moqt.wire.tokens import Token
 
 
 class Verb(Enum):
@@ -60,10 +61,15 @@ class ScopePolicy:
         self._everyone = tuple(everyone)
 
     def __call__(self, request: Request) -> None:
-        """Raises RequestRefused UNAUTHORIZED unless a grant covers the request."""
+        """Raises RequestRefused unless a grant covers the request: MALFORMED_AUTH_TOKEN when it
+        carries a token that nobody was given (R104), else UNAUTHORIZED."""
         namespace = request.namespace if request.track is None else request.track.namespace
         verb = _VERBS[request.kind]
         if not any(grant.covers(verb, namespace or ()) for grant in self._held(request)):
+            if any(_key(token) not in self._grants for token in request.tokens):
+                raise RequestRefused(
+                    "a token of this request is not valid", RequestErrorCode.MALFORMED_AUTH_TOKEN
+                )
             raise RequestRefused(
                 f"no token of this request allows to {verb.value} there",
                 RequestErrorCode.UNAUTHORIZED,
@@ -72,4 +78,8 @@ class ScopePolicy:
     def _held(self, request: Request) -> Iterable[Grant]:
         yield from self._everyone
         for token in request.tokens + request.session.peer_tokens:
-            yield from self._grants.get((token.token_type or 0, token.value or b""), ())
+            yield from self._grants.get(_key(token), ())
+
+
+def _key(token: Token) -> tuple[int, bytes]:
+    return (token.token_type or 0, token.value or b"")

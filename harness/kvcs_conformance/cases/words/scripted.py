@@ -27,13 +27,13 @@ SENDS: dict[str, Schema] = {
     "reply": _NOTATION,
     "uni": _NOTATION,
     "datagram": _NOTATION,
-    "answered": {"const": True},
-    "asked": {"const": True},
+    "answered": {"type": "integer", "minimum": 1},
+    "asked": {"const": 1},
     "downstream": {"enum": ["subscribe", "fetch", "track-status"]},
 }
 """What an attempt does: octets on the control stream (`setup` in place of SETUP), on a new request
 stream, `more` on the one opened last, in `reply` to the peer's request, on a new unidirectional
-stream, in a datagram; or a wait until the last request is `answered`, or until the peer `asked`;
+stream, in a datagram; or a wait until the last request has so many OKs and errors (`answered`), or until the peer `asked`;
 `downstream` lets the node's own session ask for the attempt's Track."""
 
 _ATTEMPT: Schema = {

@@ -9,6 +9,7 @@ names), `kvcs:wrote`, `kvcs:attempt-answer`, `kvcs:attempt-stream`, `kvcs:attemp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 from moqt.session import Session
 from moqt.session import events as ev
 from moqt.wire.filters import FROM_START, NEXT_OBJECT
-from moqt.wire.messages import Message, Parameters, RequestMessage
+from moqt.wire.messages import (
+    FetchOk,
+    Message,
+    Parameters,
+    RequestError,
+    RequestMessage,
+    RequestOk,
+    SubscribeOk,
+)
 from moqt.wire.names import FullTrackName
 
 from kvcs_conformance.errors import SetupFailed
@@ -39,6 +48,8 @@ GRACE = 0.1
 ROOT = b"kvcs-attempt"
 TRACK = b"t"
 
+ANSWERS = (SubscribeOk, FetchOk, RequestOk, RequestError)
+
 Send = Mapping[str, Any]
 
 
@@ -56,7 +67,8 @@ class Attempt:
         self._waiting = ""
         self._last: int | None = None
         self._peers: int | None = None
-        self._answered: set[int] = set()
+        self._answers: Counter[int] = Counter()
+        self._wanted = 0
         self._probes: list[int] = []
         self._over = False
         trace = node.setting.config(node.name).trace
@@ -96,7 +108,7 @@ class Attempt:
         while self._sends and not self._waiting and not self._over:
             ((word, body),) = self._sends.pop(0).items()
             if word in ("answered", "asked"):
-                self._wait(word)
+                self._wait(word, body)
             elif word == "downstream":
                 self._downstream(body)
             else:
@@ -131,9 +143,15 @@ class Attempt:
             raise SetupFailed(f"{self._name}: the peer grants no stream")
         return stream_id
 
-    def _wait(self, word: str) -> None:
-        met = self._last in self._answered if word == "answered" else self._peers is not None
-        self._waiting = "" if met else word
+    def _wait(self, word: str, count: int) -> None:
+        self._wanted = count
+        self._waiting = "" if self._has(word) else word
+
+    def _has(self, word: str) -> bool:
+        """Whether what is waited for came."""
+        if word == "asked":
+            return self._peers is not None
+        return self._last is not None and self._answers[self._last] >= self._wanted
 
     def _downstream(self, kind: str) -> None:
         """Let the node's own session ask for the attempt's Track."""
@@ -158,16 +176,15 @@ class Attempt:
             self._note("kvcs:attempt-asked", stream=stream_id, message=message)
             self._met("asked")
         else:
-            self._answered.add(stream_id)
+            self._answers[stream_id] += isinstance(message, ANSWERS)
             on = "probe" if stream_id in self._probes else "request"
             self._note("kvcs:attempt-answer", stream=stream_id, on=on, message=message)
-            if stream_id == self._last:
-                self._met("answered")
+            self._met("answered")
         if stream_id in self._probes:
             self._probed()
 
     def _met(self, word: str) -> None:
-        if self._waiting == word:
+        if self._waiting == word and self._has(word):
             self._waiting = ""
             self._go()
 

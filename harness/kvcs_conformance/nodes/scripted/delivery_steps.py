@@ -20,6 +20,7 @@ from moqt.wire.messages import Parameters
 from moqt.wire.names import FullTrackName
 
 from kvcs_conformance.errors import SetupFailed
+from kvcs_conformance.nodes.origin import OriginNode
 from kvcs_conformance.nodes.scripted.steps import step
 from kvcs_conformance.scenario import seconds
 
@@ -68,6 +69,19 @@ def fetch_range(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None
             node.ask(label, "FETCH", track, send)
 
     _when(node, body, act)
+
+
+@step("fetch-many")
+def fetch_many(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """A FETCH for the track of each further publication."""
+    origin = node.setting.node("publisher")
+    assert isinstance(origin, OriginNode)
+    parameters = Parameters(
+        authorization_tokens=node.tokens, location_filter=FROM_START, group_order=1
+    )
+    for i in range(body["fetch-many"]):
+        name = FullTrackName(origin.namespace_of(f"copy-{i}"), b"k.raw.s0")
+        node.ask(label, "FETCH", "k.raw.s0", partial(Session.fetch, track=name, parameters=parameters))
 
 
 @step("update")

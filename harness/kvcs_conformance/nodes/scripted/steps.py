@@ -112,7 +112,7 @@ def publish_namespace(node: ScriptedNode, label: str, _: Mapping[str, Any]) -> N
 
 AS_PUBLISHER: tuple[Mapping[str, Any], ...] = (
     {"request": "06 [00 $mine 00]"},
-    {"answered": True},
+    {"answered": 1},
 )
 """What a hostile publisher does before its own lines: it announces a namespace."""
 
@@ -121,7 +121,7 @@ AS_PUBLISHER: tuple[Mapping[str, Any], ...] = (
 def attempt(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     """Write the octets of each attempt, perhaps as the publisher of a Track that is asked for."""
     asked = body.get("when-asked-to")
-    before = [*AS_PUBLISHER, {"downstream": asked}, {"asked": True}] if asked else []
+    before = [*AS_PUBLISHER, {"downstream": asked}, {"asked": 1}] if asked else []
     node.attempt(
         label,
         [{**entry, "sends": [*before, *entry["sends"]]} for entry in body["attempt"]],
