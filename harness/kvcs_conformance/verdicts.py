@@ -79,10 +79,14 @@ class Reason(StrEnum):
     ORDER_LAYERS = "order.layers"
     ORDER_OBJECTS = "order.objects"
     ORDER_MANIFEST = "order.manifest-late"
+    ORDER_LATE = "order.late"
+    NOT_STOPPED = "publication.not-stopped"
+    TRACK_NAME = "track.name"
     MARK_GROUP = "mark.end-of-group"
     MARK_TRACK = "mark.end-of-track"
     NAMESPACE_SHAPE = "namespace.shape"
     NAMESPACE_LEAKED = "namespace.leaked"
+    NAMESPACE_IDENTITY = "namespace.identity"
     NAMESPACE_ABSENT = "namespace.absent"
     OBJECT_MISSING = "object.missing"
     OBJECT_DUPLICATE = "object.duplicate"
@@ -98,6 +102,7 @@ class Reason(StrEnum):
     MANIFEST_SHAPE = "manifest.shape"
     MANIFEST_INCONSISTENT = "manifest.inconsistent"
     MANIFEST_VERSIONS = "manifest.versions"
+    MANIFEST_SEGMENTS = "manifest.segments"
     MANIFEST_SIGNATURE = "manifest.signature"
     REQUEST_SHAPE = "request.shape"
     REQUEST_ORDER = "request.order"
@@ -157,10 +162,14 @@ REASONS: dict[Reason, str] = {
     Reason.ORDER_LAYERS: "an Object of a later layer came before the end of an earlier one",
     Reason.ORDER_OBJECTS: "Objects of a Group did not come in ascending order",
     Reason.ORDER_MANIFEST: "data came clearly before the first manifest",
+    Reason.ORDER_LATE: "what could be published was held back",
+    Reason.NOT_STOPPED: "a publication with an error in it did not end as one",
+    Reason.TRACK_NAME: "a track has a name that it must not have",
     Reason.MARK_GROUP: "End of Group is absent or at a wrong Location",
     Reason.MARK_TRACK: "End of Track is absent or at a wrong Location",
     Reason.NAMESPACE_SHAPE: "a namespace has not the five fields that it needs",
     Reason.NAMESPACE_LEAKED: "a namespace was shown to someone who did not ask for it or may not",
+    Reason.NAMESPACE_IDENTITY: "a namespace has not the identity of its content, or no ID of its own",
     Reason.NAMESPACE_ABSENT: "a namespace that matches was not shown",
     Reason.OBJECT_MISSING: "an Object that exists was not delivered",
     Reason.OBJECT_DUPLICATE: "an Object was delivered twice to one request",
@@ -176,6 +185,7 @@ REASONS: dict[Reason, str] = {
     Reason.MANIFEST_SHAPE: "a manifest is not the JSON object that it must be",
     Reason.MANIFEST_INCONSISTENT: "a manifest contradicts the namespace or the Objects",
     Reason.MANIFEST_VERSIONS: "manifest versions are not numbered or frequent as they must be",
+    Reason.MANIFEST_SEGMENTS: "a manifest's segments are not those of the prompt",
     Reason.MANIFEST_SIGNATURE: "a manifest is not signed as it must be",
     Reason.REQUEST_SHAPE: "a request does not carry what the procedure says",
     Reason.REQUEST_ORDER: "requests came in another order than the procedure says",

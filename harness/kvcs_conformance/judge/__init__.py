@@ -4,10 +4,8 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     answering,
     consumer,
     delivery,
-    discovery,
-    endings,
-    example,
-    forwarding,
+    ending,
+    identity,
     manifest,
     network,
     properties,
@@ -16,10 +14,10 @@ from kvcs_conformance.judge import (  # noqa: F401  each enters its words into t
     recovery,
     relay,
     requests,
-    reuse,
+    segments,
     session,
     signature,
-    upstream,
+    tensors,
 )
 from kvcs_conformance.judge.assess import Assessment, assess
 from kvcs_conformance.judge.findings import Finding, Outcome

@@ -44,7 +44,7 @@ def manifests(evidence: Evidence, node: str) -> list[Seen]:
 def document(seen: Seen) -> dict[str, Any] | None:
     """The JSON object of a manifest; None when there is none."""
     try:
-        value = json.loads(_text(seen))
+        value = json.loads(_text(seen).decode("utf-8"))
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -186,11 +186,15 @@ def manifest_consistent(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
                 observed=f"{seen.payload['length']} octets",
                 record=seen.record,
                 octets=seen.head[:32].hex(),
+                requires=("KVCS-5-3",),
             )
             continue
-        problem = _shape(value, _MEMBERS) or next(
-            filter(None, (_shape(entry, _SEGMENT_MEMBERS) for entry in value["segments"])), ""
-        )
+        problem, clause = _shape(value, _MEMBERS), "KVCS-5-5"
+        if not problem and value["kvcs"] != 1:
+            problem = f"'kvcs' is {value['kvcs']!r}"
+        if not problem:
+            shapes = (_shape(entry, _SEGMENT_MEMBERS) for entry in value["segments"])
+            problem, clause = next(filter(None, shapes), ""), "KVCS-5-6"
         if problem:
             yield contradicted(
                 Reason.MANIFEST_SHAPE,
@@ -198,6 +202,7 @@ def manifest_consistent(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
                 expected="the members that KVCS names, with their types",
                 observed=problem,
                 record=seen.record,
+                requires=(clause,),
             )
         else:
             yield _consistent(seen, value)
@@ -227,6 +232,7 @@ def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
             observed=f"SHA-256 of the canonical descriptor: {compat_id}",
             record=seen.record,
             octets=compat_id,
+            requires=("KVCS-5-16",),
         )
     for name in ("layers", "block_tokens"):
         if value[name] != value["compat"].get(name):
@@ -236,6 +242,7 @@ def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
                 expected=f"{value['compat'].get(name)}",
                 observed=f"{value[name]}",
                 record=seen.record,
+                requires=("KVCS-5-5",),
             )
     return upheld(f"manifest {seen.location} agrees with the namespace", seen.record)
 
@@ -251,8 +258,10 @@ def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
         yield unseen("no manifest with a segment was seen")
         return
     last = versions[-1]
-    listed = value["segments"][0].get("object_digests")
     for track in evidence.data_tracks():
+        number = int(track.rpartition(".s")[2])
+        own = [entry for entry in value["segments"] if entry.get("segment") == number]
+        listed = own[0].get("object_digests") if own else None
         seen_digests = {
             seen.location: FIELDS["digest"].of(seen.head).hex()
             for seen in evidence.objects(node)
@@ -266,6 +275,7 @@ def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
                 expected="object_digests with an array per completed Group",
                 observed="absent" if listed is None else f"{groups!r}",
                 record=last.record,
+                requires=("KVCS-5-8", "KVCS-10-3"),
             )
             continue
         stated = {
@@ -283,6 +293,7 @@ def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
                 expected=str(seen_digests.get(wrong[0], "no Object there")),
                 observed=str(stated.get(wrong[0], "not listed")),
                 record=last.record,
+                requires=("KVCS-5-9", "KVCS-10-3"),
             )
         else:
             yield upheld(f"{track}: {len(stated)} digests listed and right", last.record)

@@ -13,6 +13,8 @@ from kvcs_conformance.evidence.read import HEADER_OCTETS
 MAGIC = 0x4B564F31
 VERSION = 1
 LAYOUT_CLAUSE = "KVCS-4-1"
+COMPONENT_CLAUSE = "KVCS-4-4"
+ONE_PAYLOAD_CLAUSE = "KVCS-3.4-3"
 CLAUSES = {
     "magic": "KVCS-4-2",
     "version": "KVCS-4-3",
@@ -28,6 +30,8 @@ CLAUSES = {
 }
 """The requirement that each field is about, besides the layout as a whole."""
 COMPONENTS = {"k": 1, "v": 2, "kv": 3}
+CODECS = {"raw": 1, "zstd": 2, "deflate": 3}
+"""The codecs that the profile kvsp-p0 names, with their values."""
 
 
 class Field(NamedTuple):
@@ -59,6 +63,14 @@ FIELDS: dict[str, Field] = {
     "data_length": Field(32, 4),
     "digest": Field(36, 32),
 }
+
+
+EXAMPLE = bytes.fromhex(
+    "4b564f3101010000000000000000000100000000000000040000000400010000"
+    "00000010be45cb2605bf36bebde684841a28f0fd43c69850a3dce5fedba69928"
+    "ee3a8991"
+)
+"""The header that KVCS A shows: a k Object at {0, 1}, whose Data is 00 to 0f."""
 
 
 def is_whole(head: bytes) -> bool:

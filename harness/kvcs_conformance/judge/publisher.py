@@ -6,14 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from kvcs_conformance.evidence.read import Evidence, Seen
+from kvcs_conformance.evidence.read import Evidence, Record, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.payload import (
     CLAUSES,
+    CODECS,
+    COMPONENT_CLAUSE,
     COMPONENTS,
+    EXAMPLE,
     FIELDS,
     LAYOUT_CLAUSE,
     MAGIC,
+    ONE_PAYLOAD_CLAUSE,
     VERSION,
     is_whole,
 )
@@ -22,7 +26,7 @@ from kvcs_conformance.verdicts import Reason
 
 TRACKS = {"anyOf": [{"const": "data"}, {"type": "array", "minItems": 1}]}
 NODE = {"type": "string"}
-_NAMESPACE_LENGTHS = (6, 16, 32, 32, 16)
+_MALFORMED_TRACK = 0x12
 
 
 def by_track(evidence: Evidence, arguments: dict[str, Any]) -> dict[str, list[Seen]]:
@@ -83,14 +87,16 @@ def blocks_in_order(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                     expected="Subgroup 0",
                     observed=f"Subgroup {stray.subgroup} at {stray.location}",
                     record=stray.record,
+                    requires=("KVCS-3.3-5",),
                 )
-            elif ids != list(range(evidence.blocks)):
+            elif ids != list(range(evidence.blocks_of(track))):
                 yield contradicted(
                     Reason.ORDER_OBJECTS,
                     f"{track}: Group {group} does not hold the blocks in order",
-                    expected=f"Objects 0 .. {evidence.blocks - 1}, ascending",
+                    expected=f"Objects 0 .. {evidence.blocks_of(track) - 1}, ascending",
                     observed=f"Objects {ids}",
                     record=members[-1].record,
+                    requires=("KVCS-3.4-1",) if ids == sorted(ids) else ("KVCS-3.3-6",),
                 )
             else:
                 yield upheld(f"{track}: Group {group} holds its blocks in order")
@@ -103,6 +109,7 @@ def groups_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
     for track, objects in by_track(evidence, arguments).items():
         marks: dict[int, Seen] = {s.group: s for s in objects if s.status == "END_OF_GROUP"}
         ended = track_fence(evidence, arguments, track)
+        blocks = evidence.blocks_of(track)
         for group in range(evidence.layers):
             mark = marks.get(group)
             if mark is None and not ended:
@@ -111,14 +118,14 @@ def groups_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
                 yield contradicted(
                     Reason.MARK_GROUP,
                     f"{track}: Group {group} has no End of Group though the track has ended",
-                    expected=f"status End of Group at ({group}, {evidence.blocks})",
+                    expected=f"status End of Group at ({group}, {blocks})",
                     observed="none",
                 )
-            elif mark.object != evidence.blocks:
+            elif mark.object != blocks:
                 yield contradicted(
                     Reason.MARK_GROUP,
                     f"{track}: End of Group of {group} is at another Object ID",
-                    expected=f"({group}, {evidence.blocks})",
+                    expected=f"({group}, {blocks})",
                     observed=f"{mark.location}",
                     record=mark.record,
                 )
@@ -131,14 +138,24 @@ def track_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
     """Each track ends with one Object of status End of Track behind its last Group: at {L, 0}, or
     in place of the last End of Group at {L-1, blocks} (A2). Absence counts once PUBLISH_DONE has
     said that the track ended."""
-    layers, blocks = evidence.layers, evidence.blocks
+    layers = evidence.layers
     for track, objects in by_track(evidence, arguments).items():
+        blocks = evidence.blocks_of(track)
         marks = [seen for seen in objects if seen.status == "END_OF_TRACK"]
         group_ends = {s.location for s in objects if s.status == "END_OF_GROUP"}
         legal = {(layers, 0)}
         if (layers - 1, blocks) not in group_ends:
             legal.add((layers - 1, blocks))
-        if not marks and not track_fence(evidence, arguments, track):
+        cut = malformed(evidence, arguments.get("at", "consumer"), track)
+        if not marks and cut is not None:
+            yield contradicted(
+                Reason.MARK_TRACK,
+                f"{track}: what came instead of End of Track makes the track malformed",
+                expected=" or ".join(map(str, sorted(legal, reverse=True))),
+                observed="the subscription was cut with MALFORMED_TRACK (0x12)",
+                record=cut,
+            )
+        elif not marks and not track_fence(evidence, arguments, track):
             yield unseen(f"{track}: no End of Track, and the track goes on")
         elif not marks:
             yield contradicted(
@@ -169,6 +186,19 @@ def track_fence(evidence: Evidence, arguments: dict[str, Any], track: str) -> bo
         record.data["track"] == track and record.data["complete"]
         for record in evidence.records(node, "kvcs:track-ended")
     )
+
+
+def malformed(evidence: Evidence, node: str, track: str) -> Record | None:
+    """Where the observing node gave up a track because it is malformed (MOQT-22 §12.1)."""
+    streams = {
+        record.data["stream"]
+        for record, message in evidence.messages(node, "Subscribe", "Fetch", sent=True)
+        if message["track"]["name"] == track
+    }
+    for record in evidence.records(node, "moqt:stop_sent", "moqt:reset_sent"):
+        if record.data["code"] == _MALFORMED_TRACK and record.data["stream"] in streams:
+            return record
+    return None
 
 
 @judge("priority-by-layer", tracks=TRACKS, at=NODE)
@@ -232,6 +262,32 @@ def payloads_right(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
             yield upheld(f"{track}: {len(data)} payloads right in {', '.join(wanted)}")
 
 
+@judge("header-as-example", at=NODE)
+def header_as_example(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The k Object at {0, 1} is octet for octet the example of KVCS A: the header as it stands
+    there, and Data 00 to 0f. Needs a scenario with that geometry and those tensors."""
+    right = EXAMPLE + bytes(range(16))
+    for seen in evidence.objects(arguments.get("at", "consumer")):
+        if seen.track != "k.raw.s0" or seen.location != (0, 1) or not seen.is_data:
+            continue
+        if seen.head != right or seen.payload["length"] != len(right):
+            pairs = enumerate(zip(right, seen.head, strict=False))
+            at = next((i for i, (one, other) in pairs if one != other), 0)
+            yield contradicted(
+                Reason.PAYLOAD_FIELD,
+                f"k.raw.s0 (0, 1): octet {at} is not that of the example",
+                expected=right.hex(),
+                observed=seen.head.hex(),
+                record=seen.record,
+                octets=seen.head[at : at + 8].hex(),
+                offset=at,
+            )
+        else:
+            yield upheld(f"k.raw.s0 (0, 1): the example's {len(right)} octets", seen.record)
+        return
+    yield unseen("no k Object at {0, 1} was seen")
+
+
 def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Finding]:
     head, length = seen.head, seen.payload["length"]
     if not is_whole(head):
@@ -242,7 +298,7 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
             observed=f"{length} octets",
             record=seen.record,
             octets=head.hex(),
-            requires=(LAYOUT_CLAUSE,),
+            requires=(LAYOUT_CLAUSE, ONE_PAYLOAD_CLAUSE),
         )
         return
     tokens = int(evidence.scenario["block-tokens"])
@@ -253,9 +309,9 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
         "flags": 0,
         "layer": seen.group,
         "block": seen.object,
-        "token_start": seen.object * tokens,
+        "token_start": (evidence.first_block_of(seen.track) + seen.object) * tokens,
         "token_count": tokens,
-        "codec": 1,
+        "codec": CODECS.get(seen.track.split(".")[1], 0),
         "reserved": 0,
         "data_length": length - 68,
         "digest": int(seen.payload["data_sha256"], 16),
@@ -275,28 +331,14 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
                 record=seen.record,
                 octets=field.of(head).hex(),
                 offset=field.offset,
-                requires=(CLAUSES[name], LAYOUT_CLAUSE),
+                requires=_field_clauses(name, field.read(head)),
             )
 
 
-@judge("announced-fully", at=NODE)
-def announced_fully(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """PUBLISH_NAMESPACE names all five fields: "kvcs-1" and 16, 32, 32 and 16 octets."""
-    node = arguments.get("at", "consumer")
-    announcements = list(evidence.messages(node, "PublishNamespace"))
-    for record, message in announcements:
-        fields = [bytes.fromhex(part) for part in message["namespace"]]
-        lengths = tuple(len(part) for part in fields)
-        if lengths != _NAMESPACE_LENGTHS or fields[0] != b"kvcs-1":
-            yield contradicted(
-                Reason.NAMESPACE_SHAPE,
-                "PUBLISH_NAMESPACE does not name a whole KVCS namespace",
-                expected='five fields of 6, 16, 32, 32 and 16 octets, the first "kvcs-1"',
-                observed=f"{len(fields)} fields of {', '.join(map(str, lengths))} octets",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-        else:
-            yield upheld("PUBLISH_NAMESPACE names five fields", record)
-    if not announcements:
-        yield unseen("no PUBLISH_NAMESPACE arrived")
+def _field_clauses(name: str, found: int) -> tuple[str, ...]:
+    """The requirements that a wrong value of a header field breaks."""
+    if name == "component" and found not in COMPONENTS.values():
+        return (COMPONENT_CLAUSE, LAYOUT_CLAUSE)
+    if name == "data_length":
+        return (CLAUSES[name], LAYOUT_CLAUSE, ONE_PAYLOAD_CLAUSE)
+    return (CLAUSES[name], LAYOUT_CLAUSE)

@@ -8,16 +8,16 @@ from kvcs_conformance.mutants import (  # noqa: F401  each enters its mutants in
     consumer_recovery,
     consumers,
     contents,
-    examples,
+    headers,
+    identities,
     joins,
-    network_faults,
+    manifests,
     production,
     relays,
     serving,
     sessions,
     signers,
-    strict,
-    upstreams,
+    tensors,
 )
 from kvcs_conformance.mutants.registry import MUTANTS, Mutant, find_mutant
 

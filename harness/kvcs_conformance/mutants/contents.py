@@ -49,7 +49,11 @@ class NoRetention(Publication):
         return b""
 
 
-@mutant("publisher/digest-over-header", requires=("KVCS-4-14",), reasons=(Reason.PAYLOAD_DIGEST,))
+@mutant(
+    "publisher/digest-over-header",
+    requires=("KVCS-4-14", "KVCS-4-17", "KVCS-A-2"),
+    reasons=(Reason.PAYLOAD_DIGEST, Reason.PAYLOAD_FIELD),
+)
 class DigestOverHeader(Publication):
     """Data Digest covers the header (digest zeroed) and Data."""
 
@@ -61,7 +65,9 @@ class DigestOverHeader(Publication):
         return header._replace(digest=sha256(blank + bytes(data)).digest())
 
 
-@mutant("publisher/little-endian-header", requires=("KVCS-4-1",), reasons=_FIELD)
+@mutant(
+    "publisher/little-endian-header", requires=("KVCS-4-1", "KVCS-4-11", "KVCS-A-2"), reasons=_FIELD
+)
 class LittleEndianHeader(Publication):
     """Layer, Block Index, Token Start and Token Count are little-endian."""
 
@@ -75,7 +81,7 @@ class LittleEndianHeader(Publication):
         super().publish(track, item)
 
 
-@mutant("publisher/layer-from-one", requires=("KVCS-4-8",), reasons=_FIELD)
+@mutant("publisher/layer-from-one", requires=("KVCS-4-8", "KVCS-A-2"), reasons=_FIELD)
 class LayerFromOne(Publication):
     """The header counts layers from 1."""
 
@@ -86,7 +92,7 @@ class LayerFromOne(Publication):
         return header._replace(layer=layer + 1)
 
 
-@mutant("publisher/token-start-in-blocks", requires=("KVCS-4-10",), reasons=_FIELD)
+@mutant("publisher/token-start-in-blocks", requires=("KVCS-4-10", "KVCS-A-2"), reasons=_FIELD)
 class TokenStartInBlocks(Publication):
     """Token Start is the block's index instead of its first token's position."""
 
@@ -167,7 +173,9 @@ class ManifestAtStartAndEndOnly(Publication):
         return False
 
 
-class _Announcing(Publisher):
+class Announcing(Publisher):
+    """Announces another namespace than the one that it serves."""
+
     def announce(self, namespace: TrackNamespace, tokens: Sequence[Token] = ()) -> None:
         super().announce(self.shown(namespace), tuple(tokens))
 
@@ -179,7 +187,7 @@ class _Announcing(Publisher):
 @mutant(
     "publisher/announces-prefix-only", requires=("KVCS-6-1",), reasons=(Reason.NAMESPACE_SHAPE,)
 )
-class AnnouncesPrefixOnly(_Announcing):
+class AnnouncesPrefixOnly(Announcing):
     """The namespace is announced without the Publication ID."""
 
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:
@@ -188,10 +196,10 @@ class AnnouncesPrefixOnly(_Announcing):
 
 @mutant(
     "publisher/announces-hexadecimal",
-    requires=("KVCS-3.1-4",),
-    reasons=(Reason.NAMESPACE_SHAPE,),
+    requires=("KVCS-3.1-4", "KVCS-3.1-6"),
+    reasons=(Reason.NAMESPACE_SHAPE, Reason.NAMESPACE_IDENTITY),
 )
-class AnnouncesHexadecimal(_Announcing):
+class AnnouncesHexadecimal(Announcing):
     """The fields of the announced namespace are hexadecimal text."""
 
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:

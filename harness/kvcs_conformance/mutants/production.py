@@ -125,3 +125,148 @@ class ManifestDefaultPriority(Publication):
         if not isinstance(track, DataTrack):
             item = replace(item, priority=128)
         super().publish(track, item)
+
+
+@mutant(
+    "publisher/groups-from-one",
+    requires=(
+        "KVCS-3.3-1",
+        "KVCS-3.3-7",
+        "KVCS-3.3-8",
+        "KVCS-3.2-4",
+        "KVCS-4-8",
+        "KVCS-5-9",
+        "KVCS-7.2-3",
+        "KVCS-10-3",
+    ),
+    reasons=(
+        Reason.OBJECT_UNEXPECTED,
+        Reason.OBJECT_MISSING,
+        Reason.MARK_GROUP,
+        Reason.MARK_TRACK,
+        Reason.PAYLOAD_FIELD,
+        Reason.MANIFEST_INCONSISTENT,
+    ),
+)
+class GroupsFromOne(Publication):
+    """Group g is layer g-1."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack):
+            group = item.location.group + 1
+            location = Location(group, item.location.object)
+            item = replace(item, location=location, priority=self.priority_of(group))
+        super().publish(track, item)
+
+
+@mutant(
+    "publisher/swaps-blocks-of-layer", requires=("KVCS-3.3-6",), reasons=(Reason.ORDER_OBJECTS,)
+)
+class SwapsBlocksOfLayer(Publication):
+    """Blocks 0 and 1 of layer 1 go out in the other order."""
+
+    def __init__(self, publisher: Publisher, spec: PublicationSpec) -> None:
+        self._kept: dict[TrackName, Object] = {}
+        super().__init__(publisher, spec)
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack) and item.location == (1, 0) and item.payload:
+            self._kept[track] = item
+            return
+        super().publish(track, item)
+        if track in self._kept and item.location == (1, 1):
+            super().publish(track, self._kept.pop(track))
+
+
+@mutant(
+    "publisher/objects-from-one",
+    requires=(
+        "KVCS-3.2-4",
+        "KVCS-3.3-3",
+        "KVCS-3.3-7",
+        "KVCS-3.4-1",
+        "KVCS-4-9",
+        "KVCS-5-9",
+        "KVCS-7.2-3",
+        "KVCS-10-3",
+        "KVCS-A-2",
+    ),
+    reasons=(
+        Reason.ORDER_OBJECTS,
+        Reason.MARK_GROUP,
+        Reason.OBJECT_MISSING,
+        Reason.OBJECT_UNEXPECTED,
+        Reason.PAYLOAD_FIELD,
+        Reason.MANIFEST_INCONSISTENT,
+    ),
+)
+class ObjectsFromOne(Publication):
+    """Object IDs count blocks from 1."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if isinstance(track, DataTrack) and item.location.group < self.spec.layers:
+            group, block = item.location
+            item = replace(item, location=Location(group, block + 1))
+        super().publish(track, item)
+
+
+@mutant(
+    "publisher/marks-group-late",
+    requires=("KVCS-3.3-7",),
+    reasons=(Reason.MARK_GROUP,),
+)
+class MarksGroupLate(Publication):
+    """End of Group leaves room for one Object more."""
+
+    def publish(self, track: TrackName, item: Object) -> None:
+        if item.status is ObjectStatus.END_OF_GROUP:
+            group, block = item.location
+            item = replace(item, location=Location(group, block + 1))
+        super().publish(track, item)
+
+
+@mutant(
+    "publisher/marks-last-group-as-track",
+    requires=("KVCS-3.3-8",),
+    reasons=(Reason.MARK_TRACK,),
+)
+class MarksLastGroupAsTrack(Publication):
+    """End of Track stands behind the end of the last Group, in that Group."""
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        self.publish(track, self._object(layer, part.blocks, status=ObjectStatus.END_OF_GROUP))
+        if layer + 1 < self.spec.layers:
+            self._tracks[track].end_subgroup(layer, 0)
+
+    def end_track(self, track: DataTrack) -> None:
+        blocks = self.segments[track.segment].blocks
+        group = self.spec.layers - 1
+        end = self._object(group, blocks + 1, status=ObjectStatus.END_OF_TRACK)
+        for sender in self._tracks[track].senders.values():
+            sender.offer(end)
+        self._tracks[track].end_subgroup(group, 0)
+        self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
+
+
+@mutant(
+    "publisher/goes-on-after-error",
+    requires=("KVCS-3.4-4",),
+    reasons=(Reason.NOT_STOPPED,),
+)
+class GoesOnAfterError(Publication):
+    """A publication in which an error was found stays announced, and its tracks open."""
+
+    def stop(self, reason: str) -> None:
+        return
+
+
+@mutant(
+    "publisher/ends-erroneous-as-whole",
+    requires=("KVCS-3.4-4",),
+    reasons=(Reason.NOT_STOPPED,),
+)
+class EndsErroneousAsWhole(Publication):
+    """A publication in which an error was found ends as if it were whole: TRACK_ENDED."""
+
+    def stop(self, reason: str) -> None:
+        self.end()

@@ -117,6 +117,7 @@ class PublisherNode(Node):
             urls = [self.setting.address(to, self.name) for to in self.part.to]
             self.request = peer_request(self, "publisher", urls, {"publications": []})
         asked = {"label": label, **scenario.as_json()}
+        self.recorder.trace("kvcs:asked-to-publish", asked)
         self.request["task"]["publications"].append(asked)
         try:
             spec = scenario.publication(self.endpoint.choose_publication_id())

@@ -68,7 +68,12 @@ def _geometry(scenario: Scenario) -> dict[str, Any]:
 
 
 def _names(scenario: Scenario) -> dict[str, Any]:
-    """In hex: the namespace's fields but the last, and the Block Keys of the whole prompt."""
+    """In hex: the namespace's fields but the last, and the Block Keys of the whole prompt.
+
+    Nothing for a prompt without a complete block.
+    """
+    if not scenario.blocks:
+        return {"namespace": [], "block_keys": []}
     compat_id = P0.compat_id(scenario.descriptor)
     keys = P0.block_keys(
         scenario.scope_key,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvcs_conformance.cases.words.base import (
+    COUNT,
     LABEL,
     SPAN,
     TRACKS,
@@ -55,6 +56,8 @@ _ATTEMPT: Schema = {
     },
 }
 
+_WHICH: dict[str, Schema] = {"publication": COUNT}
+
 STEPS: dict[str, Word] = table(
     Word(
         "attempt",
@@ -67,16 +70,17 @@ STEPS: dict[str, Word] = table(
     Word(
         "subscribe",
         "SUBSCRIBE these tracks; `from: start` is Next Object and a fill from {0,0}, `from: next` "
-        "no fill, `from: current` a fill of the current Group",
+        "no fill, `from: current` a fill of the current Group; `publication: n` is the n-th that was "
+        "announced to this node, from 0",
         TRACKS,
-        {"from": {"enum": ["start", "next", "current"]}, **LABEL},
+        {"from": {"enum": ["start", "next", "current"]}, **_WHICH, **LABEL},
         ("from",),
     ),
     Word(
         "fetch",
-        "FETCH these tracks, Groups `layers: [first, last]`, ascending",
+        "FETCH these tracks, Groups `layers: [first, last]`, ascending; `publication` as above",
         TRACKS,
-        {"layers": SPAN, **LABEL},
+        {"layers": SPAN, **_WHICH, **LABEL},
         ("layers",),
     ),
     Word(

@@ -11,6 +11,8 @@ from moqt.wire.filters import FROM_START, NEXT_OBJECT, LocationFilter, LocationF
 from moqt.wire.messages import Parameters
 from moqt.wire.names import FullTrackName
 
+from kvcs_conformance.errors import SetupFailed
+
 if TYPE_CHECKING:
     from kvcs_conformance.nodes.scripted.node import ScriptedNode
 
@@ -49,7 +51,7 @@ def subscribe(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
             label,
             "SUBSCRIBE",
             track,
-            partial(Session.subscribe, track=_name(node, track), parameters=parameters),
+            partial(Session.subscribe, track=_name(node, track, body), parameters=parameters),
         )
 
 
@@ -66,7 +68,7 @@ def fetch(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
             label,
             "FETCH",
             track,
-            partial(Session.fetch, track=_name(node, track), parameters=parameters),
+            partial(Session.fetch, track=_name(node, track, body), parameters=parameters),
         )
 
 
@@ -128,8 +130,14 @@ def attempt(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     )
 
 
-def _name(node: ScriptedNode, track: str) -> FullTrackName:
-    return FullTrackName(node.setting.namespace(), track.encode())
+def _name(node: ScriptedNode, track: str, body: Mapping[str, Any] | None = None) -> FullTrackName:
+    namespace = node.setting.namespace()
+    if body is not None and "publication" in body:
+        known = list(dict.fromkeys(node.announced))
+        if body["publication"] >= len(known):
+            raise SetupFailed(f"{len(known)} publications were announced to {node.name}")
+        namespace = known[body["publication"]]
+    return FullTrackName(namespace, track.encode())
 
 
 def _prefix(namespace: Sequence[bytes], word: int | str) -> tuple[bytes, ...]:
