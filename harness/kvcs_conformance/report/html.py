@@ -64,10 +64,15 @@ def page(result: Mapping[str, Any], summary: Summary, told: Sequence[Explanation
         )
         for role in ROLES
     }
+    grave = sorted(
+        (one for one in told if weights[one.id] in (Weight.FAILED, Weight.OPEN)),
+        key=lambda one: (rank[one.verdict], one.id),
+    )
     return environment.get_template("report.html.j2").render(
         result=result,
         summary=summary,
         groups={role: cases for role, cases in groups.items() if cases},
+        grave=grave,
         looks=_LOOKS,
         diagrams={one.id: diagram(one, _rows(weights[one.id])) for one in told},
         levels=sorted({one.level for one in told} | {line.level for line in summary.requirements}),
