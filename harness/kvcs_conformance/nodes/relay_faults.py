@@ -36,15 +36,19 @@ _KINDS = {
 class Fault:
     """One switch; every hook does what is right unless the fault says otherwise.
 
-    `value` is what the case writes with the word; `times` of it bounds how often it acts.
+    `value` is what the case writes with the word; `skips` and `times` of it bound when it acts.
     """
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self.value = value
+        self._skips: int = value.get("skips", 0)
         self._left: int | None = value.get("times")
 
     def acts(self) -> bool:
-        """Count one use; False when there were enough."""
+        """Count one use; False for one too early, or when there were enough."""
+        if self._skips:
+            self._skips -= 1
+            return False
         if self._left is None:
             return True
         self._left -= 1

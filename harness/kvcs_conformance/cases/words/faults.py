@@ -21,6 +21,7 @@ from kvcs_conformance.cases.words.base import (
 _BY: dict[str, Schema] = {"by": NAME | {"description": "the publisher; default: publisher"}}
 _AT: dict[str, Schema] = {
     "at": NAME | {"description": "the relay; default: relay"},
+    "skips": COUNT | {"description": "not the first so many times"},
     "times": {"type": "integer", "minimum": 1, "description": "only so often; default: always"},
 }
 _PLACE: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": COUNT}

@@ -1,0 +1,236 @@
+"""Consumers that take Objects for what they are not, or hand out what they did not get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from kvcs.consumer import Consumer, ConsumeRequest, Result
+from kvcs.consumer.assembly import SegmentAssembly
+from kvcs.errors import Defect
+from kvcs.manifest import Segment
+from kvcs.names import Component, DataTrack
+from kvcs.payload import HEADER_OCTETS, Octets
+from moqt.session import SessionConfig
+from moqt.wire.objects import Object
+
+from kvcs_conformance.judge.payload import FIELDS
+from kvcs_conformance.mutants.registry import mutant
+from kvcs_conformance.verdicts import Reason
+
+_USED = (Reason.USED_BAD_OBJECT,)
+_TENSORS = (Reason.TENSORS,)
+
+
+def _turned(payload: Octets) -> bytes:
+    """The payload with each integer of its header the other way round."""
+    octets = bytearray(payload)
+    for name, field in FIELDS.items():
+        if name != "digest":
+            span = slice(field.offset, field.offset + field.length)
+            octets[span] = octets[span][::-1]
+    return bytes(octets)
+
+
+@mutant("consumer/reads-either-byte-order", requires=("KVCS-4-1",), reasons=_USED)
+class ReadsEitherByteOrder(Consumer):
+    """A header whose integers are little-endian is read all the same."""
+
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        found = super().verify_object(segment, track, item)
+        if found and len(item.payload) > HEADER_OCTETS:
+            turned = replace(item, payload=_turned(item.payload))
+            return super().verify_object(segment, track, turned)
+        return found
+
+
+@mutant("consumer/takes-cut-headers", requires=("KVCS-4-21",), reasons=_USED)
+class TakesCutHeaders(Consumer):
+    """A payload shorter than the header is taken for an Object without Data."""
+
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        found = super().verify_object(segment, track, item)
+        return [defect for defect in found if defect.name != "header-truncated"]
+
+
+class _HandingOut(Consumer):
+    """A consumer whose results are of another class."""
+
+    result_class: type[Result] = Result
+
+    @property
+    def result(self) -> Result | None:
+        best = self._best()
+        return None if best is None else self.result_class(best)
+
+
+class _Swapped(Result):
+    def _sections(self, part: SegmentAssembly, layer: int, index: int) -> tuple[Octets, Octets]:
+        k, v = super()._sections(part, layer, index)
+        return v, k
+
+
+class _SwappedPair(_Swapped):
+    def _sections(self, part: SegmentAssembly, layer: int, index: int) -> tuple[Octets, Octets]:
+        k, v = super()._sections(part, layer, index)
+        joint = any(track.component is Component.KV for track in part.tracks)
+        return (v, k) if joint else (k, v)
+
+
+class _SwappedJoint(_Swapped):
+    def _sections(self, part: SegmentAssembly, layer: int, index: int) -> tuple[Octets, Octets]:
+        k, v = super()._sections(part, layer, index)
+        joint = any(track.component is Component.KV for track in part.tracks)
+        return (k, v) if joint else (v, k)
+
+
+@mutant("consumer/takes-k-for-v", requires=("KVCS-4-17",), reasons=_TENSORS)
+class TakesKForV(_HandingOut):
+    """The sections of the "k" and "v" tracks are handed out in each other's place."""
+
+    result_class = _SwappedPair
+
+
+@mutant("consumer/splits-joint-data-v-first", requires=("KVCS-4-16",), reasons=_TENSORS)
+class SplitsJointDataVFirst(_HandingOut):
+    """Data of a "kv" Object is taken for the V section followed by the K section."""
+
+    result_class = _SwappedJoint
+
+
+class _Shifted(Result):
+    def _decode(self, track: DataTrack, data: Octets) -> Octets:
+        octets = bytes(super()._decode(track, data))
+        return octets[-4:] + octets[:-4]
+
+
+@mutant("consumer/takes-data-from-octet-64", requires=("KVCS-4-15",), reasons=_TENSORS)
+class TakesDataFromOctet64(_HandingOut):
+    """The section begins four octets before Data does."""
+
+    result_class = _Shifted
+
+
+@mutant(
+    "consumer/forgets-first-block",
+    requires=("KVCS-3.4-2",),
+    reasons=(Reason.WRONG_REUSE, Reason.DROPPED_GOOD_OBJECT),
+)
+class ForgetsFirstBlock(Consumer):
+    """The Object ID is taken for the absolute block index in every segment."""
+
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        return super().verify_object(replace(segment, first_block=0), track, item)
+
+
+class _Remembering(Consumer):
+    """A consumer that keeps something from one restore of the process to the next."""
+
+    _kept: ClassVar[WeakKeyDictionary[Any, set[Any]]] = WeakKeyDictionary()
+
+    def __init__(
+        self, request: ConsumeRequest, report: Any = None, config: SessionConfig | None = None
+    ) -> None:
+        super().__init__(request, report, config)
+        process = getattr(config.trace, "__self__", self) if config else self
+        self.kept = self._kept.setdefault(process, set())
+
+
+@mutant("consumer/verifies-once", requires=("KVCS-7.4-1",), reasons=_USED)
+class VerifiesOnce(_Remembering):
+    """What was verified once is not verified when it is read again."""
+
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        place = (segment.block_keys_sha256, track, item.location)
+        if place in self.kept:
+            return []
+        found = super().verify_object(segment, track, item)
+        if not found:
+            self.kept.add(place)
+        return found
+
+
+@mutant(
+    "consumer/stays-poisoned",
+    requires=("KVCS-4-23",),
+    reasons=(Reason.WRONG_REUSE, Reason.DROPPED_GOOD_OBJECT),
+)
+class StaysPoisoned(_Remembering):
+    """A place at which an Object was bad stays bad in every later restore."""
+
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        found = super().verify_object(segment, track, item)
+        place = (track, item.location)
+        if found:
+            self.kept.add(place)
+        elif place in self.kept and segment.complete:
+            return [Defect("digest-mismatch", "KVCS-4-22", "it was bad before", "Data")]
+        return found
+
+
+class _Telling(Consumer):
+    """A consumer that reports otherwise than it does."""
+
+    def emit(self, event: str, **details: Any) -> None:
+        for name, more in self.told(event, details):
+            super().emit(name, **more)
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The reports that stand for this one."""
+        return [(event, details)]
+
+
+@mutant("consumer/calls-layer-usable-with-k", requires=("KVCS-7.4-2",), reasons=_USED)
+class CallsLayerUsableWithK(_Telling):
+    """A layer is called usable as soon as its keys are whole."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._blocks: dict[tuple[str, int], set[int]] = {}
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        if event == "layer-usable":
+            return []
+        told = [(event, details)]
+        if event == "object-accepted" and details["track"].startswith("k."):
+            place = (details["track"], details["layer"])
+            have = self._blocks.setdefault(place, set())
+            have.add(details["block"])
+            if len(have) == len(self.keys):
+                names = ("publication", "segment", "layer")
+                usable = {name: details[name] for name in names}
+                told.append(("layer-usable", {**usable, "blocks": len(have)}))
+        return told
+
+
+@mutant("consumer/counts-all-tokens", requires=("KVCS-4-23",), reasons=(Reason.WRONG_REUSE,))
+class CountsAllTokens(_Telling):
+    """The whole prompt is reported as reused when anything of it was."""
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        if event == "reused-tokens" and details["publication"] is not None:
+            details = {**details, "tokens": details["prompt_tokens"]}
+        return [(event, details)]
+
+
+@mutant("consumer/counts-partial-block", requires=("KVCS-2-1",), reasons=(Reason.WRONG_REUSE,))
+class CountsPartialBlock(_Telling):
+    """The tokens behind the last complete block are counted with it."""
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        whole = len(self.keys) * self.request.block_tokens
+        if event == "reused-tokens" and details["tokens"] in (whole, 0):
+            details = {**details, "tokens": details["prompt_tokens"]}
+        return [(event, details)]
+
+
+@mutant("consumer/counts-repeated", requires=("KVCS-7.2-3",), reasons=(Reason.COUNTED_TWICE,))
+class CountsRepeated(_Telling):
+    """An Object that comes a second time is accepted a second time."""
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        if event == "object-duplicate":
+            details = {key: value for key, value in details.items() if key != "reason"}
+            return [("object-accepted", details)]
+        return [(event, details)]
