@@ -17,6 +17,7 @@ from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.streams import (
     Stream,
     first_published,
+    full_name,
     place,
     published,
     subgroup_streams,
@@ -116,10 +117,11 @@ def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
     for request in requests:
+        name = full_name(evidence, request)
         known = {
             one.location
             for one in published(evidence)
-            if one.track == request.track and one.status == "NORMAL"
+            if (one.namespace, one.track) == name and one.status == "NORMAL"
         }
         right = {(g, o) for g, o in arguments.get("objects", known)}
         right -= {(g, o) for g, o in arguments.get("without", ())}

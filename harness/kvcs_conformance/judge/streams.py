@@ -110,6 +110,15 @@ def messages_on(evidence: Evidence, request: Asked) -> Iterator[tuple[Record, Ma
             yield record, record.data["message"]
 
 
+def full_name(evidence: Evidence, request: Asked) -> tuple[tuple[str, ...], str] | None:
+    """Namespace in hex and Track Name that a request asks for."""
+    for record in evidence.records(request.record.node, "moqt:message_sent"):
+        message = record.data["message"]
+        if message.get("request_id") == request.request and "track" in message:
+            return tuple(message["track"]["namespace"]), message["track"]["name"]
+    return None
+
+
 def request_stream(evidence: Evidence, request: Asked) -> int | None:
     """The number of a request's own stream."""
     for record in evidence.records(request.record.node, "moqt:message_sent"):

@@ -112,15 +112,20 @@ def not_asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
             yield upheld(f"{described(request)}: answered without asking upstream", got[0])
 
 
-@judge("transferred-again", required=("of",), of=LABEL, publisher=NODE)
+@judge("transferred-again", required=("of",), of=LABEL)
 def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """What the step's requests got was sent by the publisher anew, after the request: the cache may
+    """What the step's requests got was sent by a publisher anew, after the request: the cache may
     not serve it any more (or had to let it go)."""
-    node = arguments.get("publisher", "publisher")
+    nodes = [
+        name
+        for name, facts in evidence.facts["nodes"].items()
+        if facts["kind"] in ("publisher", "origin")
+    ]
     for request in evidence.asked(arguments["of"]):
         got = [one for one in delivered(evidence, request) if one.status == "NORMAL"]
         anew = {
             (one.namespace, one.track, one.location)
+            for node in nodes
             for one in evidence.objects(node, sent=True)
             if one.record.time >= request.record.time
         }
@@ -186,3 +191,44 @@ def resumed_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
             )
         else:
             yield unseen(f"{node}: paused, and no fence behind the last request")
+
+
+@judge("cancelled-upstream", required=("publishers",), publishers=_NODES)
+def cancelled_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The relay cancels what it asked each of these publishers for: its side of the stream of a
+    SUBSCRIBE or FETCH is reset, or the publisher's side stopped. That it does not counts behind a
+    fence that comes after the publisher's last Object."""
+    for node in arguments["publishers"]:
+        asked = {
+            record.data["stream"] for record, _ in evidence.messages(node, "Subscribe", "Fetch")
+        }
+        over = next(
+            (
+                record
+                for record in evidence.records(node, "moqt:reset_received", "moqt:stop_received")
+                if record.data["stream"] in asked
+            ),
+            None,
+        )
+        last = max((one.record.time for one in evidence.objects(node, sent=True)), default=None)
+        proof = next(
+            (
+                record
+                for name in evidence.logs
+                for record in evidence.records(name, "kvcs:fence")
+                if last is not None and record.time > last
+            ),
+            None,
+        )
+        if over is not None:
+            yield upheld(f"{node}: its request was cancelled", over)
+        elif proof is not None:
+            yield contradicted(
+                Reason.MALFORMED_KEPT,
+                f"{node}: what it sent breaks the track's rules, and it was not cancelled",
+                expected="STOP_SENDING or a reset on the request's stream",
+                observed="neither before a later fence",
+                record=proof,
+            )
+        else:
+            yield unseen(f"{node}: no fence after its last Object")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +156,7 @@ class OriginNode(Node):
         self.endpoint = ScriptedOrigin(self)
         self._namespace = self.namespace_of("publisher")
         self._accepted: set[TrackNamespace] = set()
+        self.when_accepted: dict[TrackNamespace, Callable[[], None]] = {}
 
     def put_up(self) -> None:
         self.link.client(self.name, self.endpoint)
@@ -220,6 +221,7 @@ class OriginNode(Node):
     def accepted(self, namespace: TrackNamespace) -> None:
         """The relay accepted an announcement."""
         self._accepted.add(namespace)
+        self.when_accepted.pop(namespace, _nothing)()
         self.recorder.trace("kvcs:announce-accepted", {"namespace": list(namespace)})
 
     def track(
@@ -277,3 +279,7 @@ class OriginNode(Node):
         label = f"{self.scenario.seed}/{version}/{place}".encode()
         filler = hashlib.shake_128(label).digest(octets)
         return (place.encode() + b" " + filler)[:octets]
+
+
+def _nothing() -> None:
+    """What follows the acceptance of most announcements."""

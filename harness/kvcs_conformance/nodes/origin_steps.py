@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from moqt.session import RequestKind
+from moqt.session import RequestKind, Session
 from moqt.wire.errors import SessionError
+from moqt.wire.filters import NEXT_OBJECT, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
-from moqt.wire.names import Location
+from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import Object, ObjectStatus
 from moqt.wire.properties import PropertyType, encode_properties
 
@@ -17,6 +18,7 @@ from kvcs_conformance.scenario import seconds
 
 if TYPE_CHECKING:
     from kvcs_conformance.nodes.origin import OriginNode
+    from kvcs_conformance.nodes.scripted import ScriptedNode
 
 StepFunction: TypeAlias = "Callable[[OriginNode, Mapping[str, Any], str], None]"
 
@@ -35,6 +37,7 @@ _STATUSES = {
 }
 _DEFAULT_PRIORITY = 128
 _DEFAULT_OCTETS = 160
+_RUSH = 0.05
 
 
 def step(word: str) -> Callable[[StepFunction], StepFunction]:
@@ -60,6 +63,8 @@ def publish(node: OriginNode, body: Mapping[str, Any], _: str) -> None:
 
 
 def _publish(node: OriginNode, body: Mapping[str, Any], at: Location) -> None:
+    if not node.scenario.values.get("alike", False):
+        body = {**body, **body.get("wrong", {})}
     local = node.track(body.get("track", _TRACK))
     subgroup = body.get("subgroup", 0)
     status = _STATUSES.get(body.get("status", ""), ObjectStatus.NORMAL)
@@ -163,6 +168,56 @@ def announce(node: OriginNode, body: Mapping[str, Any], _: str) -> None:
 def withdraw(node: OriginNode, body: Mapping[str, Any], _: str) -> None:
     """Take the announcement back."""
     node.endpoint.withdraw(node.namespaces()[0][: body["withdraw"]])
+
+
+@step("publish-many")
+def publish_many(node: OriginNode, body: Mapping[str, Any], _: str) -> None:
+    """Further publications, announced and published whole."""
+    for i in range(body["publish-many"]):
+        namespace = node.namespace_of(f"copy-{i}")
+        local = node.track(_TRACK, namespace=namespace)
+        for group in range(body["groups"]):
+            for number in range(body["objects"]):
+                at = Location(group, number)
+                octets = node.payload(local, at, body["octets"], "first")
+                node.publish(local, Object(at, 0, _DEFAULT_PRIORITY, octets))
+        node.endpoint.announce(namespace, node.tokens)
+
+
+@step("rush")
+def rush(node: OriginNode, body: Mapping[str, Any], label: str) -> None:
+    """One publication after another; another node asks for each right after it was accepted."""
+    count = body["rush"]
+    asker = cast("ScriptedNode", node.setting.node(body["by"]))
+
+    def announce_next(i: int) -> None:
+        if i == count:
+            return
+        namespace = node.namespace_of(f"rush-{i}")
+        local = node.track(_TRACK, namespace=namespace)
+        at = Location(0, 0)
+        octets = node.payload(local, at, _DEFAULT_OCTETS, "first")
+        node.publish(local, Object(at, 0, _DEFAULT_PRIORITY, octets))
+
+        def on_accepted() -> None:
+            ask = partial(_ask_for, asker, local.name, label)
+            node.link.later(asker.name, _RUSH * i / count, ask)
+            announce_next(i + 1)
+
+        node.when_accepted[namespace] = on_accepted
+        node.endpoint.announce(namespace, node.tokens)
+
+    announce_next(0)
+
+
+def _ask_for(asker: ScriptedNode, track: FullTrackName, label: str) -> None:
+    """SUBSCRIBE and FETCH of a track's one Object."""
+    whole = LocationFilter(LocationFilterType.ABSOLUTE_RANGE, 0, 0, 0, 0)
+    subscribe = Parameters(authorization_tokens=asker.tokens, location_filter=NEXT_OBJECT)
+    fetch = Parameters(authorization_tokens=asker.tokens, location_filter=whole)
+    asker.ask(label, "FETCH", _TRACK, partial(Session.fetch, track=track, parameters=fetch))
+    send = partial(Session.subscribe, track=track, parameters=subscribe)
+    asker.ask(label, "SUBSCRIBE", _TRACK, send)
 
 
 @step("leave")

@@ -7,7 +7,17 @@ begin with the place that they belong to.
 
 from __future__ import annotations
 
-from kvcs_conformance.cases.words.base import COUNT, DURATION, TRACK, TRACKS, Schema, Word, table
+from kvcs_conformance.cases.words.base import (
+    COUNT,
+    DURATION,
+    LABEL,
+    NAME,
+    TRACK,
+    TRACKS,
+    Schema,
+    Word,
+    table,
+)
 
 _LOCATION: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": COUNT}
 _LOCATIONS: Schema = {"type": "array", "minItems": 1, "items": _LOCATION}
@@ -15,6 +25,13 @@ _HEX: Schema = {"type": "string", "pattern": "^([0-9a-f]{2} ?)*$"}
 _KINDS = ["subscribe", "fetch", "track-status"]
 _LATER = {"after": DURATION}
 _TRACK = {"track": TRACK}
+
+_FIELDS: dict[str, Schema] = {
+    "subgroup": {"anyOf": [COUNT, {"const": "datagram"}]},
+    "priority": {"type": "integer", "minimum": 0, "maximum": 255},
+    "properties": _HEX,
+    "version": {"type": "string"},
+}
 
 
 def _some(kinds: list[str]) -> Schema:
@@ -35,10 +52,15 @@ STEPS: dict[str, Word] = table(
             **_LATER,
             "every": DURATION,
             "subgroup": {"anyOf": [COUNT, {"const": "datagram"}]},
-            "priority": {"type": "integer", "minimum": 0, "maximum": 255},
-            "properties": _HEX,
+            **_FIELDS,
             "octets": COUNT,
-            "version": {"type": "string"},
+            "wrong": {
+                "description": "what an origin that is not `alike` has otherwise",
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": _FIELDS,
+            },
             "status": {"enum": ["end-of-group", "end-of-track"]},
             "largest-of-group": {"type": "boolean"},
             "first": {"type": "boolean"},
@@ -106,6 +128,23 @@ STEPS: dict[str, Word] = table(
         "take back the announcement of so many fields",
         {"enum": [2, 4, 5]},
         _LATER,
+    ),
+    Word(
+        "publish-many",
+        "announce so many further publications, each with one track k.raw.s0 of `groups` times "
+        "`objects` Objects",
+        {"type": "integer", "minimum": 1, "maximum": 64},
+        {"groups": COUNT, "objects": COUNT, "octets": COUNT},
+        ("groups", "objects", "octets"),
+    ),
+    Word(
+        "rush",
+        "announce so many further publications, one after another; 0 to 50 ms after each was "
+        "accepted the scripted node `by` sends SUBSCRIBE and FETCH for its one Object, as the "
+        "step labelled `as`",
+        {"type": "integer", "minimum": 1, "maximum": 64},
+        {"by": NAME, **LABEL},
+        ("by",),
     ),
     Word("leave", "close every session", {"const": "now"}, _LATER),
 )

@@ -59,6 +59,13 @@ STEPS: dict[str, Word] = table(
         ("from", "to"),
     ),
     Word(
+        "fetch-many",
+        "FETCH the whole k.raw.s0 of each of the first so many publications that a step let "
+        "`publish-many` announce, all at once",
+        {"type": "integer", "minimum": 1, "maximum": 64},
+        LABEL,
+    ),
+    Word(
         "update",
         "REQUEST_UPDATE on the subscriptions of the step with this label",
         NAME,

@@ -81,7 +81,9 @@ def fetch_many(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     )
     for i in range(body["fetch-many"]):
         name = FullTrackName(origin.namespace_of(f"copy-{i}"), b"k.raw.s0")
-        node.ask(label, "FETCH", "k.raw.s0", partial(Session.fetch, track=name, parameters=parameters))
+        node.ask(
+            label, "FETCH", "k.raw.s0", partial(Session.fetch, track=name, parameters=parameters)
+        )
 
 
 @step("update")
@@ -161,14 +163,14 @@ def _from(body: Mapping[str, Any]) -> LocationFilter:
     if start is None:
         return NEXT_OBJECT
     if last is None:
-        return LocationFilter(LocationFilterType.ABSOLUTE_START, *start)
+        return LocationFilter(LocationFilterType.ABSOLUTE_START, start[0], start[1])
     kind = LocationFilterType.ABSOLUTE_START_GROUP_END
-    return LocationFilter(kind, *start, last - start[0])
+    return LocationFilter(kind, start[0], start[1], last - start[0])
 
 
 def _range(start: list[int], end: list[int]) -> LocationFilter:
     kind = LocationFilterType.ABSOLUTE_RANGE
-    return LocationFilter(kind, *start, end[0] - start[0], end[1])
+    return LocationFilter(kind, start[0], start[1], end[0] - start[0], end[1])
 
 
 def _fill(body: Mapping[str, Any]) -> Parameters | None:
@@ -178,7 +180,7 @@ def _fill(body: Mapping[str, Any]) -> Parameters | None:
     start = fill.get("from", [0, 0])
     wanted = _range(start, fill["to"]) if "to" in fill else FROM_START
     if "to" not in fill and start != [0, 0]:
-        wanted = LocationFilter(LocationFilterType.ABSOLUTE_START, *start)
+        wanted = LocationFilter(LocationFilterType.ABSOLUTE_START, start[0], start[1])
     return Parameters(location_filter=wanted, fill_timeout=fill.get("timeout"))
 
 
