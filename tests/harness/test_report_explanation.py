@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from kvcs_conformance.cli import main
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.report.explain import as_text, find
@@ -156,3 +158,29 @@ def test_plain_text_is_printable_and_cut() -> None:
     """Controls, direction overrides and lone surrogates become escapes; the rest stays."""
     assert plain("a\x1b[0m\u202e\ud800é") == "a\\x1b[0m\\u202e\\ud800é"
     assert plain("x" * 5000, 10) == "xxxxxxxxxx … (5000 characters)"
+
+
+def test_a_case_that_was_not_run_is_explained_too(tmp_path: Path) -> None:
+    """Its clause, that nothing was seen, and the command that runs it."""
+    entry = case(NAME, "not-run", findings=[])
+    text = as_text(explain_case(tmp_path, result([entry]), entry, CATALOGUE), tmp_path)
+    assert text.startswith(f"{NAME}: not-run\n")
+    assert "seen\n  nothing" in text
+    assert f"again     kvcs run {NAME} --link memory --seed 7" in text
+
+
+def test_the_command_prints_text_or_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same explanation for people and, with --json, for programs."""
+    made = result([case(NAME, "fail", finding={"node": "consumer", "index": 5})])
+    write_run(tmp_path, made)
+    told = explain_case(tmp_path, made, made["cases"][0], CATALOGUE)
+    for options, expected in (([], as_text(told, tmp_path)), (["--json"], told.as_json())):
+        with pytest.raises(SystemExit) as ended:
+            main(["explain", str(tmp_path), NAME, *options])
+        assert not ended.value.code
+        out = capsys.readouterr().out
+        assert (json.loads(out) if options else out.rstrip("\n")) == (
+            json.loads(json.dumps(expected)) if options else expected
+        )

@@ -251,6 +251,18 @@ def test_page_has_every_case_and_requirement(tmp_path: Path) -> None:
     assert set(outside) == {"https://x.test/1"}
 
 
+def test_page_has_all_that_its_script_looks_for(tmp_path: Path) -> None:
+    """Every id, class and data attribute that the script selects is in the page, even of a run
+    without a case."""
+    for made in (every_verdict(), result([])):
+        text = text_of(tmp_path, made, "html")
+        body, _, script = text.partition("<script>")
+        for name in re.findall(r'one\("#([\w-]+)"', script):
+            assert f'id="{name}"' in body or name.endswith("-")
+        assert all(f'id="by-{name}"' in body for name in ("verdict", "role", "level"))
+        assert 'class="empty"' in body
+
+
 def test_page_fetches_nothing_and_forbids_it(tmp_path: Path) -> None:
     """A policy of hashes; no inline handler or style beside it; nothing to load."""
     text = text_of(tmp_path, every_verdict(), "html")

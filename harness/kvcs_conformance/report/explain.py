@@ -117,6 +117,8 @@ def _lines(told: Explanation, out: Path, room: _Room) -> Iterator[str]:
             yield from _wrap(seen.text + place, "  ", room.text)
         if len(told.seen) > room.seen:
             yield f"  and {len(told.seen) - room.seen} more"
+        if not told.seen:
+            yield "  nothing"
     if told.twin and not told.found:
         yield f"  the positive twin {told.twin}"
     if told.trouble:

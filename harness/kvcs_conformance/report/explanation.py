@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ class Explanation:
 
     def as_json(self) -> dict[str, Any]:
         """All but the timeline, which is in the evidence."""
-        values = asdict(self)
+        values = asdict(replace(self, timeline=None, decisive=None))
         del values["timeline"], values["decisive"]
         return values
 
