@@ -134,6 +134,7 @@ class Reason(StrEnum):
     DONE_CODE = "done.wrong-code"
     ANSWER_NUMBER = "answer.not-one"
     ANSWER_EARLY = "answer.too-early"
+    ANSWER_LATE = "answer.too-late"
     ALIAS_SHARED = "answer.alias-shared"
     LARGEST = "answer.wrong-largest"
     RANGE_UNMARKED = "range.wrong-state"
@@ -211,6 +212,7 @@ REASONS: dict[Reason, str] = {
     Reason.DONE_ABSENT: "a subscription ended without PUBLISH_DONE",
     Reason.DONE_CODE: "PUBLISH_DONE has another code than the rule gives",
     Reason.ANSWER_NUMBER: "a request got no answer or several",
+    Reason.ANSWER_LATE: "an answer or end waited for something that it must not wait for",
     Reason.ANSWER_EARLY: "an answer or Object came before what it depends on was known",
     Reason.ALIAS_SHARED: "two Tracks were given one Track Alias",
     Reason.LARGEST: "LARGEST_OBJECT is not the largest Location that is known",

@@ -257,16 +257,25 @@ def nothing_after_cancel(evidence: Evidence, arguments: dict[str, Any]) -> Itera
             ),
             None,
         )
-        if late is not None:
+        came = late.record if late is not None else _unclaimed(evidence, request)
+        if came is not None:
             yield contradicted(
                 Reason.STREAM_SECOND,
-                f"{described(request)}: {late} opened after the end",
+                f"{described(request)}: a stream opened after the end",
                 expected="no stream",
-                observed=f"opened at {late.record.time:.3f} s",
-                record=late.record,
+                observed=f"stream {came.data['stream']} at {came.time:.3f} s",
+                record=came,
             )
         else:
             yield upheld(f"{described(request)}: no stream opened afterwards", fences[-1])
+
+
+def _unclaimed(evidence: Evidence, request: Asked) -> Record | None:
+    """A fetch stream that came for a request that was refused."""
+    for record in evidence.records(request.record.node, "moqt:stream_unclaimed"):
+        if record.data["request"] == request.request:
+            return record
+    return None
 
 
 def _group_of(evidence: Evidence, request: Asked, stopped: Record) -> int | None:
@@ -274,3 +283,40 @@ def _group_of(evidence: Evidence, request: Asked, stopped: Record) -> int | None
         if stream.id == stopped.data["stream"] and stream.header["type"] == "SubgroupHeader":
             return stream.group
     return None
+
+
+@judge("prompt", required=("of",), of=LABEL)
+def prompt(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Each request of the step is refused, or its delivery ended, before the second fence of the
+    node behind it was passed: it did not wait for anybody."""
+    for request in evidence.asked(arguments["of"]):
+        node = request.record.node
+        over = next(
+            (
+                record
+                for record in evidence.records(node, "kvcs:delivered", "kvcs:answered")
+                if record.data["request"] == request.request
+                and (
+                    record.name == "kvcs:delivered"
+                    or record.data["response"]["type"] == "RequestError"
+                )
+            ),
+            None,
+        )
+        fences = [
+            record
+            for record in evidence.records(node, "kvcs:fence")
+            if record.index > request.record.index
+        ]
+        if len(fences) > 1 and (over is None or over.index > fences[1].index):
+            yield contradicted(
+                Reason.ANSWER_LATE,
+                f"{described(request)}: waited where it must not",
+                expected="an end, or a refusal, at once",
+                observed="never" if over is None else f"at {over.time:.3f} s",
+                record=over or fences[1],
+            )
+        elif over is None or len(fences) < 2:
+            yield unseen(f"{described(request)}: neither an end nor two fences")
+        else:
+            yield upheld(f"{described(request)}: over before a fence", over)

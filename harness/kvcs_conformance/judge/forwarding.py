@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from moqt.wire.errors import SessionError
 from moqt.wire.properties import PropertyType, decode_properties
 
 from kvcs_conformance.evidence.read import Asked, Evidence, Seen
@@ -338,51 +337,3 @@ def hole_splits_stream(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
             yield upheld(f"{described(request)}: {len(streams)} streams, the earlier ones reset")
         else:
             yield unseen(f"{described(request)}: {len(streams)} streams of the Group")
-
-
-@judge("groups-descend", required=("of",), of=LABEL)
-def groups_descend(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """On each fetch of the step Groups descend, and inside of a Group Object IDs ascend."""
-    for request in evidence.asked(arguments["of"]):
-        objects = delivered(evidence, request)
-        keys = [(-one.group, one.object) for one in objects]
-        if len({one.group for one in objects}) < 2:
-            yield unseen(f"{described(request)}: Objects of two Groups did not come")
-        elif keys != sorted(keys):
-            yield contradicted(
-                Reason.ORDER_LAYERS,
-                f"{described(request)}: Groups do not descend",
-                expected=str([(-group, number) for group, number in sorted(keys)]),
-                observed=str([one.location for one in objects]),
-                record=objects[-1].record,
-            )
-        else:
-            yield upheld(f"{described(request)}: {len(keys)} Locations, Groups descend")
-
-
-@judge("fetch-begins-whole", required=("of",), of=LABEL)
-def fetch_begins_whole(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The first Object of each fetch stream of the step says Group, Object and priority itself: a
-    reader that holds to this goes on to the end of the stream, and does not close the session."""
-    for request in evidence.asked(arguments["of"]):
-        closed = next(
-            (
-                record
-                for record in evidence.records(request.record.node, "moqt:session_closed")
-                if record.data["code"] == SessionError.PROTOCOL_VIOLATION
-                and not record.data["by_peer"]
-            ),
-            None,
-        )
-        if closed is not None:
-            yield contradicted(
-                Reason.CLOSE_UNEXPECTED,
-                f"{described(request)}: the stream cannot be read",
-                expected="a first Object that refers to none before it",
-                observed=str(closed.data["reason"]),
-                record=closed,
-            )
-        elif (end := ended(evidence, request)) is not None and delivered(evidence, request):
-            yield upheld(f"{described(request)}: read from the first Object to the end", end)
-        else:
-            yield unseen(f"{described(request)}: no Object, or no end, came")

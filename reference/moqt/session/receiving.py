@@ -132,6 +132,7 @@ class Receiver:
             if target is None:
                 if not self._core.ids.is_ours(key):
                     raise RemoteProtocolError(f"a fetch stream names the unknown request {key}")
+                self._core.note("moqt:stream_unclaimed", stream=stream.id, request=key)
                 return False
             if target.stream_id is not None:
                 raise RemoteProtocolError(f"a second fetch stream came for request {key}")
