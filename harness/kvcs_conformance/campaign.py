@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kvcs_conformance.cases.load import Case
@@ -72,20 +72,22 @@ class Campaign:
                 save(not_run(case), self.orders.out)
         return self._write(finish)
 
-    def _write(self, finish: Finish = lambda result: result) -> dict[str, Any]:
+    def result(self, entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """The result of this run, with these entries."""
         orders = self.orders
-        missing: Sequence[dict[str, Any]] = [
-            row(not_run(case), orders.link) for case in self.remaining
-        ]
-        plain = whole(
-            [*self.entries.values(), *missing],
+        return whole(
+            entries,
             orders.catalogue,
             link=orders.link,
             seed=orders.seed,
             peers=orders.sides.names,
             more=orders.more,
         )
-        result = finish(plain)
+
+    def _write(self, finish: Finish = lambda result: result) -> dict[str, Any]:
+        orders = self.orders
+        missing = [row(not_run(case), orders.link) for case in self.remaining]
+        result = finish(self.result([*self.entries.values(), *missing]))
         if orders.out is not None:
             write(orders.out, result)
             self._written = time.monotonic()

@@ -24,8 +24,9 @@ from kvcs_conformance.verdicts import FAILS, GOOD, WORST_FIRST, Reason
 class Orders:
     """What holds for every case of a run.
 
-    `limit` is in seconds of real time, for one run of a case or of its twin. `lacks` are the
-    features that the peer under test declares absent. `out` None keeps no evidence.
+    `limit` is in seconds of real time, for one run of a case or of its twin; None for no limit.
+    `lacks` are the features that the peer under test declares absent. `out` None keeps no
+    evidence.
     """
 
     catalogue: Catalogue
@@ -36,7 +37,7 @@ class Orders:
     repeat: int = 1
     vary_seed: bool = False
     lacks: frozenset[str] = frozenset()
-    limit: float = LIMIT
+    limit: float | None = LIMIT
 
     @property
     def more(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class Orders:
     def longest(self, case: Case) -> float:
         """Seconds of real time after which the work on a case has got stuck."""
         runs = self.repeat + len(self.sides.foreign)
-        return runs * (2 if case.twin else 1) * self.limit + 10.0
+        return runs * (2 if case.twin else 1) * (self.limit or LIMIT) + 10.0
 
 
 def work_on(orders: Orders, case: Case) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Wanted:
     vary_seed: bool = False
     lacks: tuple[str, ...] = ()
     remote: Remote | None = None
-    limit: float = LIMIT
+    limit: float | None = LIMIT
     out: Path | None = None
 
 

@@ -69,19 +69,10 @@ def _why(case: Mapping[str, Any]) -> str:
         counts = case["repeat"]["verdicts"].items()
         lines.append("flaky: " + ", ".join(f"{count} {verdict}" for verdict, count in counts))
     if "known" in case:
-        lines.append(_known(case["known"]))
+        from kvcs_conformance.report.explain import known_words
+
+        lines.append(known_words(case["known"]))
     return "\n".join(lines)
-
-
-def _known(known: Mapping[str, Any]) -> str:
-    """What the overlay says of a case."""
-    told = {
-        "known": f"known {known['kind']} until {known['expires']}",
-        "expired": f"was a known {known['kind']} until {known['expires']}: no more",
-        "differs": f"not the known {known['kind']}",
-        "unexpected-pass": "a known failure that passes: take it off the list",
-    }
-    return f"{told[known['state']]} ({known['link']})"
 
 
 def print_matrix(matrix: Mapping[str, Any]) -> None:
