@@ -110,9 +110,21 @@ def cancel(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
             if body.get("by", "all") == "all":
                 request.session.cancel(request)
             else:
+                _leave_data_streams(request.session)
                 _stop(request.session, request.stream_id)
 
     _when(node, body, act)
+
+
+def _leave_data_streams(session: Session) -> None:
+    """From now on the session itself stops no data stream: what the peer does with them shows."""
+    core = session._core
+
+    def stop(stream_id: int, code: int) -> None:
+        if not stream_id & 2:
+            type(core).stop(core, stream_id, code)
+
+    core.stop = stop  # type: ignore[method-assign]
 
 
 @step("stop-stream")
@@ -134,7 +146,8 @@ def _stop(session: Session, stream: int | None) -> None:
     """STOP_SENDING and nothing else; the session itself would end all that belongs together."""
     if stream is None:
         raise SetupFailed("there is no stream to stop")
-    session._core.stop(stream, StreamError.CANCELLED)
+    core = session._core
+    type(core).stop(core, stream, StreamError.CANCELLED)
 
 
 def _stream_of(node: ScriptedNode, request: int, body: Mapping[str, Any]) -> int | None:
