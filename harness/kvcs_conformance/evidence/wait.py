@@ -30,6 +30,7 @@ EVENTS: dict[str, str] = {
     "network-fault": "the log of the network (`at: network`) has `fault`, `count` times if given; "
     "of the stream of `track` and `layer` if given",
     "attempted": "every attempt of the step labelled `of` ended: closed, or proven alive",
+    "done-with": "every SUBSCRIBE of the step labelled `of` was refused or has PUBLISH_DONE",
 }
 """What an `expect` step can wait for."""
 
@@ -50,6 +51,7 @@ _STATUS = {"end-of-group": "END_OF_GROUP", "end-of-track": "END_OF_TRACK", "obje
 _KEYS = (("track", "track"), ("layer", "layer"), ("segment", "segment"), ("of", "label"))
 _ENDS: dict[str, tuple[str, ...]] = {
     "answered": ("kvcs:answered",),
+    "done-with": ("kvcs:track-ended",),
     "delivered": ("kvcs:delivered",),
 }
 

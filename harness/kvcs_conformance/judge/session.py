@@ -347,3 +347,50 @@ def attempt_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             )
         else:
             yield upheld(f"{tried.name}: asked for {', '.join(asked) or 'nothing'}", tried.lives)
+
+
+@judge("attempt-dropped", required=("of",), of=LABEL)
+def attempt_dropped(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The peer cancels what it asked of each attempt of the step: it resets its direction of the
+    request stream, or asks to stop the other one."""
+    for tried in attempts(evidence, arguments["of"]):
+        asked = {record.data["stream"] for record in tried.asked}
+        end = next((r for r in tried.ends if _dropped(r) and r.data["stream"] in asked), None)
+        if end is not None:
+            yield upheld(f"{tried.name}: cancelled ({end.data['how']} {end.data['code']:#x})", end)
+        elif tried.lives is None or not asked:
+            yield unseen(f"{tried.name}: not proven to live, or not asked for anything")
+        else:
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{tried.name}: what the peer asked for goes on",
+                expected="RESET_STREAM or STOP_SENDING on its request stream",
+                observed="neither, though later questions were answered",
+                record=tried.lives,
+                octets=tried.wrote,
+            )
+
+
+@judge("attempt-keeps-request", required=("of",), of=LABEL)
+def attempt_keeps_request(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The peer does not cancel what it asked of each attempt of the step."""
+    for tried in attempts(evidence, arguments["of"]):
+        asked = {record.data["stream"] for record in tried.asked}
+        end = next((r for r in tried.ends if _dropped(r) and r.data["stream"] in asked), None)
+        if end is not None:
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{tried.name}: what the peer asked for was cancelled",
+                expected="a request that goes on",
+                observed=f"{end.data['how']} {end.data['code']:#x}",
+                record=end,
+                octets=tried.wrote,
+            )
+        elif tried.lives is None or not asked:
+            yield unseen(f"{tried.name}: not proven to live, or not asked for anything")
+        else:
+            yield upheld(f"{tried.name}: the request goes on", tried.lives)
+
+
+def _dropped(record: Record) -> bool:
+    return record.data["how"] in ("reset", "stop")

@@ -91,7 +91,7 @@ class _Looking(Session):
                 code = RequestErrorCode.NOT_SUPPORTED
             refuse(request, code, *more)
 
-        self._answers.refuse = refuse_otherwise  # type: ignore[method-assign]
+        self._answers.refuse = refuse_otherwise  # type: ignore[method-assign, assignment]
 
 
 @mutant("relay/looks-for-dot-names", requires=("MOQT-R011",), reasons=CODE)

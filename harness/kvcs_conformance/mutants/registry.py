@@ -73,6 +73,7 @@ def _peers(name: str, role: type) -> Peers:
     if issubclass(role, Publisher):
         return Peers(names=names, publisher=role)
     if issubclass(role, Relay):
-        return Peers(names=names, relay=role)
+        session = getattr(role, "session_class", None)
+        return Peers(names=names, relay=role, sessions={part: session} if session else {})
     assert issubclass(role, Consumer), role
     return Peers(names=names, consumer=role)

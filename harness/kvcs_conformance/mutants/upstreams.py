@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from moqt.relay import Relay, RelayConfig
+from moqt.relay.track import RelayTrack
+from moqt.session import Request, RequestKind, Session, SessionConfig, Transport
+from moqt.session.events import (
+    Event,
+    ObjectReceived,
+    SessionClosed,
+    StreamInfo,
+    Via,
+)
+from moqt.tracks import TrackStore
+from moqt.tracks.serving import fetch_source
+from moqt.wire.errors import SessionError
+from moqt.wire.filters import fetch_range
+from moqt.wire.messages import FetchOk
+from moqt.wire.names import FullTrackName
+from moqt.wire.objects import Object
+
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.mutants.sessions import OPEN, Forgiving
+from kvcs_conformance.verdicts import Reason
+
+CLOSED = (Reason.CLOSE_UNEXPECTED,)
+END = (Reason.END_WRONG,)
+REFUSED = (Reason.REQUEST_CODE,)
 
 
 @mutant("relay/takes-long-reasons", requires=("MOQT-R050",), reasons=OPEN)
@@ -116,3 +142,113 @@ class ForgetsAliasesOfOtherTracks(Forgiving):
     """One Track Alias may stand for two Tracks."""
 
     forgives = "Track Alias"
+
+
+@mutant("relay/reads-subgroups-of-datagrams", requires=("MOQT-R154",), reasons=CLOSED)
+class ReadsSubgroupsOfDatagrams(Session):
+    """The low bits of a fetch Object that was a datagram are not ignored: 0x5f closes."""
+
+    def stream_data(self, stream_id: int, data: bytes | memoryview, fin: bool, now: float) -> None:
+        if stream_id & 2 and bytes(data[:1]) == b"\x05" and bytes(data[2:3]) == b"\x5f":
+            self.close(SessionError.PROTOCOL_VIOLATION, "a datagram has no Subgroup")
+        super().stream_data(stream_id, data, fin, now)
+
+
+@mutant("relay/takes-mandatory-properties", requires=("MOQT-R179",), reasons=REFUSED)
+class TakesMandatoryProperties(Session):
+    """A Mandatory Track Property that the relay does not understand is passed over."""
+
+    def __init__(self, is_client: bool, transport: Transport, config: SessionConfig) -> None:
+        known = frozenset({0x4000})
+        super().__init__(is_client, transport, replace(config, understood_properties=known))
+
+
+@mutant("relay/closes-who-asked-too", requires=("MOQT-R225",), reasons=CLOSED)
+class ClosesWhoAskedToo(Relay):
+    """When a publisher's session is closed for a breach, so are those that asked for its Tracks."""
+
+    def handle_event(self, session: Session, event: Event, now: float) -> None:
+        if isinstance(event, SessionClosed) and event.code and not event.by_peer:
+            for track in tuple(self.tracks.values()):
+                if session in track.upstreams or track.fetches:
+                    asking = [*track.waiting, *track.subscribers.senders]
+                    asking += [fetch.request for fetch in track.fetches]
+                    for request in asking:
+                        request.session.close(SessionError.PROTOCOL_VIOLATION, event.reason)
+        super().handle_event(session, event, now)
+
+
+@mutant("relay/goes-on-with-malformed-tracks", requires=("MOQT-R180",), reasons=END)
+class GoesOnWithMalformedTracks(Session):
+    """A Track that contradicts itself is read on, without what is wrong."""
+
+    def _malformed(self, track: FullTrackName, reason: str) -> None:
+        return
+
+
+@mutant("relay/ends-malformed-tracks-as-any", requires=("MOQT-R181",), reasons=END)
+class EndsMalformedTracksAsAny(Relay):
+    """Subscribers of a malformed Track hear of an internal error."""
+
+    def _track(self, request: Request) -> RelayTrack:
+        known = request.track in self.tracks
+        track = super()._track(request)
+        if not known:
+            finish = track.subscribers.finish
+            subscribers: Any = track.subscribers
+            subscribers.finish = lambda code, reason: finish(0, reason)
+        return track
+
+
+class _TellsAll(Session):
+    """A session whose application gets offending Objects, too."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        bind = self._receiver.aliases.bind
+
+        def bound(alias: int, subscription: Any, properties: bytes) -> Any:
+            binding: Any = bind(alias, subscription, properties)
+            received = binding.rules.received
+
+            def check(item: Object) -> Any:
+                breach = received(item)
+                if breach:
+                    info = StreamInfo(Via.SUBSCRIPTION, None, subscription.request.id)
+                    self._core.emit(ObjectReceived(subscription.request, item, info))
+                return breach
+
+            binding.rules.received = check
+            return binding
+
+        self._receiver.aliases.bind = bound  # type: ignore[method-assign, assignment]
+
+
+@mutant(
+    "relay/keeps-malformed-objects", requires=("MOQT-R182",), reasons=(Reason.OBJECT_UNEXPECTED,)
+)
+class KeepsMalformedObjects(Relay):
+    """The Object that makes a Track malformed is kept and served."""
+
+    session_class = _TellsAll
+
+    def __init__(self, config: RelayConfig | None = None) -> None:
+        super().__init__(config)
+        self._kept: dict[FullTrackName, Object] = {}
+
+    def handle_event(self, session: Session, event: Event, now: float) -> None:
+        if isinstance(event, ObjectReceived) and event.request.track is not None:
+            self._kept[event.request.track] = event.object
+        super().handle_event(session, event, now)
+
+    def _dispatch(self, request: Request) -> None:
+        kept = self._kept.get(request.track) if request.track else None
+        if request.kind is not RequestKind.FETCH or kept is None:
+            super()._dispatch(request)
+            return
+        store = TrackStore()
+        store.add(kept)
+        start, end = fetch_range(request.parameters.location_filter, kept.location)
+        request.session.accept_fetch(request, FetchOk(False, end))
+        source = fetch_source(store, request.parameters, b"", start, end)
+        request.session.open_fetch(request, source)

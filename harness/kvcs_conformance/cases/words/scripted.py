@@ -20,6 +20,8 @@ _NOTATION: Schema = {
     "$token, $options (PATH and AUTHORITY), $id (the peer's Request ID); `fin` or `reset` ends",
 }
 
+_DOWNSTREAM: Schema = {"enum": ["subscribe", "fetch", "fetch-late", "track-status"]}
+
 SENDS: dict[str, Schema] = {
     "setup": _NOTATION,
     "control": _NOTATION,
@@ -30,12 +32,14 @@ SENDS: dict[str, Schema] = {
     "datagram": _NOTATION,
     "answered": {"type": "integer", "minimum": 1},
     "asked": {"const": 1},
-    "downstream": {"enum": ["subscribe", "fetch", "track-status"]},
+    "dropped": {"const": 1},
+    "downstream": _DOWNSTREAM,
 }
 """What an attempt does: octets on the control stream (`setup` in place of SETUP), on a new request
 stream, `more` on the one opened last, in `reply` to the peer's request, on a new unidirectional
-stream, in a datagram; or a wait until the last request has so many OKs and errors (`answered`), or until the peer `asked`;
-`downstream` lets the node's own session ask for the attempt's Track."""
+stream, in a datagram. It waits until the last request has so many OKs and errors (`answered`),
+until the peer `asked`, or until it `dropped` what it asked. `downstream` lets the node's own
+session ask for the attempt's Track."""
 
 _ATTEMPT: Schema = {
     "type": "object",
@@ -65,7 +69,7 @@ STEPS: dict[str, Word] = table(
         "whether the session lives; `when-asked-to` lets each be the publisher of a Track that the "
         "node's own session then asks for",
         {"type": "array", "minItems": 1, "items": _ATTEMPT},
-        {"when-asked-to": {"enum": ["subscribe", "fetch", "track-status"]}, **LABEL},
+        {"when-asked-to": _DOWNSTREAM, **LABEL},
     ),
     Word(
         "subscribe",

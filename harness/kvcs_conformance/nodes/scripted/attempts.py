@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from moqt.session import Session
 from moqt.session import events as ev
-from moqt.wire.filters import FROM_START, NEXT_OBJECT
+from moqt.wire.filters import (
+    FROM_START,
+    NEXT_OBJECT,
+    LocationFilter,
+    LocationFilterType,
+)
 from moqt.wire.messages import (
     FetchOk,
     Message,
@@ -48,6 +53,8 @@ GRACE = 0.1
 ROOT = b"kvcs-attempt"
 TRACK = b"t"
 
+_LATE = LocationFilter(LocationFilterType.ABSOLUTE_START, 5, 0)
+
 ANSWERS = (SubscribeOk, FetchOk, RequestOk, RequestError)
 
 Send = Mapping[str, Any]
@@ -69,6 +76,7 @@ class Attempt:
         self._peers: int | None = None
         self._answers: Counter[int] = Counter()
         self._wanted = 0
+        self._dropped: set[int | None] = set()
         self._probes: list[int] = []
         self._over = False
         trace = node.setting.config(node.name).trace
@@ -107,7 +115,7 @@ class Attempt:
         assert session is not None
         while self._sends and not self._waiting and not self._over:
             ((word, body),) = self._sends.pop(0).items()
-            if word in ("answered", "asked"):
+            if word in ("answered", "asked", "dropped"):
                 self._wait(word, body)
             elif word == "downstream":
                 self._downstream(body)
@@ -151,6 +159,8 @@ class Attempt:
         """Whether what is waited for came."""
         if word == "asked":
             return self._peers is not None
+        if word == "dropped":
+            return self._peers in self._dropped
         return self._last is not None and self._answers[self._last] >= self._wanted
 
     def _downstream(self, kind: str) -> None:
@@ -160,6 +170,7 @@ class Attempt:
         asks = {
             "subscribe": ("SUBSCRIBE", Session.subscribe, NEXT_OBJECT),
             "fetch": ("FETCH", Session.fetch, FROM_START),
+            "fetch-late": ("FETCH", Session.fetch, _LATE),
             "track-status": ("TRACK_STATUS", Session.track_status, None),
         }
         name, function, wanted = asks[kind]
@@ -192,6 +203,9 @@ class Attempt:
         on = "probe" if stream_id in self._probes else "request"
         if on == "request":
             self._note("kvcs:attempt-stream", stream=stream_id, how=how, code=code)
+        if how != "fin":
+            self._dropped.add(stream_id)
+            self._met("dropped")
 
     # Probing.
 
