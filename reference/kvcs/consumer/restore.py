@@ -389,7 +389,12 @@ class Restore:
             for track in part.tracks
             for entry in part.held(track).values()
         )
-        return held or bool(self._waiting) or not self.assembly.segments
+        return held or bool(self._waiting) or not (self.assembly.segments or self._unusable)
+
+    @property
+    def waits_for_completion(self) -> bool:
+        """Whether a segment is still in production that is wanted only when it is complete."""
+        return bool(self._waiting)
 
     def close(self) -> None:
         """Nothing more is wanted."""

@@ -16,7 +16,7 @@ from moqt.wire.errors import RequestErrorCode, SessionError
 from kvcs.consumer.discovery import Discovery
 from kvcs.consumer.feed import ManifestFeed
 from kvcs.consumer.questions import Questions
-from kvcs.consumer.request import ConsumeRequest, Mode
+from kvcs.consumer.request import ConsumeRequest
 from kvcs.consumer.restore import Restore
 from kvcs.consumer.result import Result, conclusion
 from kvcs.consumer.routes import Publications, PublicationView, Route, Source
@@ -310,13 +310,13 @@ class Consumer(Questions):
             if feed.route.publication not in restore.supply.publications:
                 return
             if restore.waits_for_manifest:
-                self._bound_waiting()
+                self._bound_waiting(restore)
                 return
         self._exhausted()
 
-    def _bound_waiting(self) -> None:
+    def _bound_waiting(self, restore: Restore) -> None:
         """A production may take its time to complete, but digests of what came are due soon."""
-        if self.request.mode is Mode.LIVE and "held" not in self.timers:
+        if not restore.waits_for_completion and "held" not in self.timers:
             at = self.now + self.request.budgets.recovery
             self.timers.set("held", at, self._held_too_long)
 
