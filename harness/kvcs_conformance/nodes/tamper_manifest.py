@@ -13,7 +13,6 @@ from typing import Any
 
 from kvcs.manifest import Manifest, block_keys_sha256, encode_manifest
 from kvcs.names import KvcsNamespace, TrackName
-from kvcs.payload import decode_header, encode_header
 from kvcs.publisher import Publisher
 from kvcs.publisher.publication import Publication
 from kvcs.publisher.spec import PublicationSpec
@@ -177,8 +176,7 @@ def _altered(
     if word == "payload-of":
         return other
     data = other[HEADER_OCTETS:]
-    digest = hashlib.sha256(data).digest()
-    return encode_header(replace(decode_header(payload), digest=digest)) + data
+    return payload[: FIELDS["digest"].offset] + hashlib.sha256(data).digest() + data
 
 
 def _renamed(spec: PublicationSpec, how: str) -> PublicationSpec:
