@@ -81,7 +81,8 @@ class QuicLink(Doing):
         self._loop.run_until_complete(make())
 
     def url(self, to: str, by: str, url: str) -> str:
-        if frozenset((to, by)) not in self.plan.touched:
+        # A node that accepts knows who connects by the relay between them.
+        if frozenset((to, by)) not in self.plan.touched and not self.plan.streams:
             return url
         relay = self._relays.get((by, to))
         if relay is None:
