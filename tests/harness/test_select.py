@@ -111,3 +111,18 @@ def test_list_only_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         main(["run", "--role", "relay", "--list-only"])
     shown = capsys.readouterr().out.split()
     assert (0, [case.id for case in CASES if case.sut == "relay"]) == (stopped.value.code, shown)
+
+
+@pytest.mark.slow
+def test_whole_ids_load_their_cases_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of one case by name reads the others' files no further, broken or not; a glob, or an
+    id that is none, reads all."""
+    shutil.copytree(datafiles.folder("testcases"), tmp_path / "testcases")
+    monkeypatch.setenv("KVCS_DATA", str(tmp_path))
+    name = "publisher/retention/stated"
+    assert [name] == [case.id for case in Selection((name,)).load(CATALOGUE)]
+    (tmp_path / "testcases/cases/broken.yaml").write_text("id: [\n")
+    assert [name] == [case.id for case in Selection((name,)).load(CATALOGUE)]
+    for other in ("publisher/retention/*", "publisher/retention/state", "publisher"):
+        with pytest.raises(UsageError, match=r"broken\.yaml"):
+            Selection((other,)).load(CATALOGUE)

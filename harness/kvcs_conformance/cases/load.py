@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,16 +55,23 @@ class Case:
 
 
 def load_cases(
-    catalogue: Catalogue, folder: Path | None = None, *, check: bool = True
+    catalogue: Catalogue,
+    folder: Path | None = None,
+    *,
+    check: bool = True,
+    ids: Collection[str] | None = None,
 ) -> tuple[Case, ...]:
     """All cases below `folder` (default: the project's), ordered by id.
 
     `check` False trusts the files as far as the values can be used at all: a listing need not
-    wait for the schema. Raises DataError with file and line.
+    wait for the schema. `ids` looks only into files that hold one of these. Raises DataError with
+    file and line.
     """
     root = folder or datafiles.folder("testcases") / "cases"
     found: dict[str, Case] = {}
     for path in sorted(root.rglob("*.yaml")):
+        if ids is not None and not _mentions(path, ids):
+            continue
         document = read_yaml(path)
         if check or not _usable(document):
             from kvcs_conformance.cases.semantics import check_case
@@ -75,6 +82,11 @@ def load_cases(
             raise document.error(("id",), f"id {case.id!r} is taken by {found[case.id].path}")
         found[case.id] = case
     return tuple(found[name] for name in sorted(found))
+
+
+def _mentions(path: Path, ids: Collection[str]) -> bool:
+    text = path.read_bytes()
+    return any(name.encode() in text for name in ids)
 
 
 def case_of(source: Mapping[str, Any], catalogue: Catalogue, path: Path) -> Case:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from kvcs_conformance.cases.load import Case
+from kvcs_conformance.cases.load import Case, load_cases
+from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 
 
@@ -29,6 +30,15 @@ class Selection:
     def __bool__(self) -> bool:
         """Whether anything is asked for: all cases otherwise."""
         return self != Selection()
+
+    def load(self, catalogue: Catalogue) -> tuple[Case, ...]:
+        """All cases, checked; where nothing but whole ids is asked for, those cases alone."""
+        named = self.selectors and self == Selection(self.selectors)
+        if named and all("/" in selector for selector in self.selectors):
+            cases = load_cases(catalogue, ids=self.selectors)
+            if {*self.selectors} <= {case.id for case in cases}:
+                return cases
+        return load_cases(catalogue)
 
     def of(self, cases: Iterable[Case]) -> tuple[Case, ...]:
         """The cases chosen, in their order.

@@ -131,7 +131,8 @@ def run(
     if resume is not None and main_job:
         raise click.UsageError("--main-job is not part of what --resume completes")
     catalogue = catalogues.load()
-    loaded = load_cases(catalogue)
+    partial = known is None and resume is None and not lacks
+    loaded = selection.load(catalogue) if partial else load_cases(catalogue)
     known_ones = load_known(known, loaded) if known is not None else ()
     wanted = Wanted(
         selection=selection,
