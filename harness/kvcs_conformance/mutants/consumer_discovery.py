@@ -18,11 +18,12 @@ from moqt.session.events import Event, NamespaceReceived
 from moqt.wire.messages import NO_PARAMETERS, Parameters
 from moqt.wire.names import FullTrackName, TrackNamespace
 
-from kvcs_conformance.judge.discovery import LENGTHS
+from kvcs_conformance.judge.prefixes import LENGTHS
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
 _SHAPE = (Reason.REQUEST_SHAPE,)
+_FOUND = (Reason.WRONG_REUSE, Reason.NAMESPACE_SHAPE)
 
 
 class _Asking(Consumer):
@@ -129,33 +130,31 @@ PLAIN: dict[str, Any] = {"dtype": "bf16", "adapters": []}
 """What every descriptor is taken to have."""
 
 
-@mutant("consumer/leaves-dtype-out", requires=("KVCS-3.1-6",), reasons=_SHAPE)
+@mutant("consumer/leaves-dtype-out", requires=("KVCS-3.1-6",), reasons=_FOUND)
 class LeavesDtypeOut(_Hashing):
     """The element type does not enter the Compatibility ID."""
 
     leaves_out = ("dtype",)
 
 
-@mutant("consumer/leaves-adapters-out", requires=("KVCS-3.1-6",), reasons=_SHAPE)
+@mutant("consumer/leaves-adapters-out", requires=("KVCS-3.1-6",), reasons=_FOUND)
 class LeavesAdaptersOut(_Hashing):
     """Adapters do not enter the Compatibility ID."""
 
     leaves_out = ("adapters",)
 
 
-@mutant("consumer/orders-members-by-code-point", requires=("KVCS-3.1-6",), reasons=_SHAPE)
-class OrdersMembersByCodePoint(Consumer):
-    """The descriptor's members are ordered by code points, not by UTF-16 units."""
+@mutant("consumer/escapes-descriptor", requires=("KVCS-3.1-6",), reasons=_SHAPE)
+class EscapesDescriptor(Consumer):
+    """What is not ASCII in the descriptor is escaped before it is hashed."""
 
     def __init__(self, request: ConsumeRequest, *arguments: Any) -> None:
-        class Sorted(KvspP0):
+        class Escaped(KvspP0):
             def compat_id(self, descriptor: Descriptor) -> bytes:
-                text = json.dumps(
-                    descriptor, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-                )
+                text = json.dumps(descriptor, sort_keys=True, separators=(",", ":"))
                 return hashlib.sha256(text.encode()).digest()
 
-        super().__init__(replace(request, profile=Sorted()), *arguments)
+        super().__init__(replace(request, profile=Escaped()), *arguments)
 
 
 @mutant("consumer/seeds-keys-by-process", requires=("KVCS-3.1-6",), reasons=_SHAPE)
@@ -176,7 +175,11 @@ class HalvesPrefixes(Consumer):
         return [anchor for anchor in super().anchors() if anchor[0] in depths]
 
 
-@mutant("consumer/tries-whole-prompt-only", requires=("KVCS-7.1-4",), reasons=(Reason.WRONG_REUSE,))
+@mutant(
+    "consumer/tries-whole-prompt-only",
+    requires=("KVCS-7.1-4",),
+    reasons=(Reason.WRONG_REUSE, Reason.REQUEST_ORDER),
+)
 class TriesWholePromptOnly(Consumer):
     """No shorter prefix is tried."""
 
