@@ -167,12 +167,7 @@ class Scenario:
         return "".join(f"/{key}={self.values[key]}" for key in keys if key in self.values)
 
     def section(self, component: Component, layer: int, block: int) -> bytes:
-        """The raw section of one block (absolute index) of one layer.
-
-        Each has another one, unless the scenario wants the octets 00 01 02 … everywhere.
-        """
-        if self.values.get("tensors") == "counting":
-            return bytes(i & 0xFF for i in range(self.section_octets))
+        """The raw section of one block (absolute index) of one layer; each has another one."""
         label = f"{self.seed}{self._content}/{component.name}/{layer}/{block}".encode()
         return hashlib.shake_128(label).digest(self.section_octets)
 

@@ -80,6 +80,7 @@ class Reason(StrEnum):
     ORDER_OBJECTS = "order.objects"
     ORDER_MANIFEST = "order.manifest-late"
     ORDER_LATE = "order.late"
+    LIMIT_EXCEEDED = "limit.exceeded"
     NOT_STOPPED = "publication.not-stopped"
     TRACK_NAME = "track.name"
     MARK_GROUP = "mark.end-of-group"
@@ -164,6 +165,7 @@ REASONS: dict[Reason, str] = {
     Reason.ORDER_OBJECTS: "Objects of a Group did not come in ascending order",
     Reason.ORDER_MANIFEST: "data came clearly before the first manifest",
     Reason.ORDER_LATE: "what could be published was held back",
+    Reason.LIMIT_EXCEEDED: "more was taken on at once than the limit allows",
     Reason.NOT_STOPPED: "a publication with an error in it did not end as one",
     Reason.TRACK_NAME: "a track has a name that it must not have",
     Reason.MARK_GROUP: "End of Group is absent or at a wrong Location",

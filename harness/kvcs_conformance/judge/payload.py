@@ -65,14 +65,6 @@ FIELDS: dict[str, Field] = {
 }
 
 
-EXAMPLE = bytes.fromhex(
-    "4b564f3101010000000000000000000100000000000000040000000400010000"
-    "00000010be45cb2605bf36bebde684841a28f0fd43c69850a3dce5fedba69928"
-    "ee3a8991"
-)
-"""The header that KVCS A shows: a k Object at {0, 1}, whose Data is 00 to 0f."""
-
-
 def is_whole(head: bytes) -> bool:
     """Whether the octets reach as far as the header does."""
     return len(head) >= HEADER_OCTETS

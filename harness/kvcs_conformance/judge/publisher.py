@@ -13,7 +13,6 @@ from kvcs_conformance.judge.payload import (
     CODECS,
     COMPONENT_CLAUSE,
     COMPONENTS,
-    EXAMPLE,
     FIELDS,
     LAYOUT_CLAUSE,
     MAGIC,
@@ -260,32 +259,6 @@ def payloads_right(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
             yield unseen(f"{track}: no Object was seen")
         elif not findings:
             yield upheld(f"{track}: {len(data)} payloads right in {', '.join(wanted)}")
-
-
-@judge("header-as-example", at=NODE)
-def header_as_example(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The k Object at {0, 1} is octet for octet the example of KVCS A: the header as it stands
-    there, and Data 00 to 0f. Needs a scenario with that geometry and those tensors."""
-    right = EXAMPLE + bytes(range(16))
-    for seen in evidence.objects(arguments.get("at", "consumer")):
-        if seen.track != "k.raw.s0" or seen.location != (0, 1) or not seen.is_data:
-            continue
-        if seen.head != right or seen.payload["length"] != len(right):
-            pairs = enumerate(zip(right, seen.head, strict=False))
-            at = next((i for i, (one, other) in pairs if one != other), 0)
-            yield contradicted(
-                Reason.PAYLOAD_FIELD,
-                f"k.raw.s0 (0, 1): octet {at} is not that of the example",
-                expected=right.hex(),
-                observed=seen.head.hex(),
-                record=seen.record,
-                octets=seen.head[at : at + 8].hex(),
-                offset=at,
-            )
-        else:
-            yield upheld(f"k.raw.s0 (0, 1): the example's {len(right)} octets", seen.record)
-        return
-    yield unseen("no k Object at {0, 1} was seen")
 
 
 def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Finding]:

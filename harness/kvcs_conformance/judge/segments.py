@@ -180,6 +180,45 @@ def listed_when_changed(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
             yield unseen(f"segment {number}: {len(told)} versions, and no fence after its end")
 
 
+@judge("digests-kept", at=NODE)
+def digests_kept(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """What a version lists of a segment, its range and the digests of its Objects, later versions
+    list too: a segment only grows. Needs a version after the first segment was complete."""
+    known: dict[int, dict[str, Any]] = {}
+    compared = 0
+    for seen, listed in entries(evidence, arguments.get("at", "consumer")):
+        for number, before in known.items():
+            now = next((entry for entry in listed if entry.get("segment") == number), {})
+            changed = _changed(before, now)
+            if changed:
+                yield contradicted(
+                    Reason.OBJECT_CHANGED,
+                    f"manifest {seen.location}: {changed} of segment {number} is not kept",
+                    expected=str(before.get(changed))[:200],
+                    observed=str(now.get(changed, "not listed"))[:200],
+                    record=seen.record,
+                )
+                return
+            compared += 1
+        for entry in listed:
+            if isinstance(entry.get("segment"), int):
+                known[entry["segment"]] = entry
+    if compared and any(entry.get("complete") for entry in known.values()):
+        yield upheld(f"{compared} entries list what the versions before list")
+    else:
+        yield unseen("no version follows one that lists a complete segment")
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """The first member of an entry that does not go on from what it was, or nothing."""
+    for name in ("first_block", "blocks", "block_keys_sha256", "tracks"):
+        if now.get(name) != before.get(name):
+            return name
+    old, new = before.get("object_digests") or {}, now.get("object_digests") or {}
+    grown = all(new.get(track, [])[: len(groups)] == groups for track, groups in old.items())
+    return "" if grown else "object_digests"
+
+
 @judge("passes-apart", tracks=TRACKS, at=NODE)
 def passes_apart(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each pass over the prompt has tracks of its own: no Group holds more blocks than the segment

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
 from kvcs.manifest import Manifest
 from kvcs.names import DataTrack, TrackName
 from kvcs.payload import Header, Octets, encode_header
-from kvcs.publisher import Publisher
 from kvcs.publisher.production import SegmentProduction
 from kvcs.publisher.publication import Publication
-from moqt.wire.names import TrackNamespace
 from moqt.wire.objects import Object
 from moqt.wire.properties import encode_properties
-from moqt.wire.tokens import Token
 
 from kvcs_conformance.judge.payload import FIELDS
 from kvcs_conformance.mutants.registry import mutant
@@ -51,8 +47,8 @@ class NoRetention(Publication):
 
 @mutant(
     "publisher/digest-over-header",
-    requires=("KVCS-4-14", "KVCS-4-17", "KVCS-A-2"),
-    reasons=(Reason.PAYLOAD_DIGEST, Reason.PAYLOAD_FIELD),
+    requires=("KVCS-4-14", "KVCS-4-17"),
+    reasons=(Reason.PAYLOAD_DIGEST,),
 )
 class DigestOverHeader(Publication):
     """Data Digest covers the header (digest zeroed) and Data."""
@@ -171,36 +167,3 @@ class ManifestAtStartAndEndOnly(Publication):
 
     def manifest_due(self) -> bool:
         return False
-
-
-class Announcing(Publisher):
-    """Announces another namespace than the one that it serves."""
-
-    def announce(self, namespace: TrackNamespace, tokens: Sequence[Token] = ()) -> None:
-        super().announce(self.shown(namespace), tuple(tokens))
-
-    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
-        """The namespace that is announced instead."""
-        return namespace
-
-
-@mutant(
-    "publisher/announces-prefix-only", requires=("KVCS-6-1",), reasons=(Reason.NAMESPACE_SHAPE,)
-)
-class AnnouncesPrefixOnly(Announcing):
-    """The namespace is announced without the Publication ID."""
-
-    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
-        return namespace[:4]
-
-
-@mutant(
-    "publisher/announces-hexadecimal",
-    requires=("KVCS-3.1-4", "KVCS-3.1-6"),
-    reasons=(Reason.NAMESPACE_SHAPE, Reason.NAMESPACE_IDENTITY),
-)
-class AnnouncesHexadecimal(Announcing):
-    """The fields of the announced namespace are hexadecimal text."""
-
-    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
-        return (namespace[0], *(field.hex().encode() for field in namespace[1:]))

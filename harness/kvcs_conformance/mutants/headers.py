@@ -110,7 +110,7 @@ class LengthWithHeader(_Header):
 
 @mutant(
     "publisher/two-payloads",
-    requires=("KVCS-3.4-3", "KVCS-4-13", "KVCS-4-14", "KVCS-4-15", "KVCS-9-1", "KVCS-A-2"),
+    requires=("KVCS-3.4-3", "KVCS-4-13", "KVCS-4-14", "KVCS-4-15", "KVCS-9-1"),
     reasons=(*_LENGTH, Reason.PAYLOAD_DIGEST, Reason.TENSORS),
 )
 class TwoPayloads(Publication):

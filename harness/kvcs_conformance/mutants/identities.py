@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kvcs.descriptor import Descriptor, unknown_members
 from kvcs.identity import KvspP0, Sections
 from kvcs.manifest import Manifest, block_keys_sha256
-from kvcs.names import Component
+from kvcs.names import Component, KvcsNamespace
 from kvcs.payload import Octets
 from kvcs.publisher import PublicationSpec, Publisher
 from kvcs.publisher.production import SegmentProduction
 from kvcs.publisher.publication import Publication
 from moqt.wire.names import TrackNamespace
 
-from kvcs_conformance.mutants.contents import Announcing
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
@@ -26,17 +25,69 @@ _SHAPE = (Reason.NAMESPACE_SHAPE,)
 _IDENTITY = (Reason.NAMESPACE_IDENTITY,)
 
 
+class _Shown(KvcsNamespace):
+    """A namespace whose fields are others than they should be."""
+
+    change: Callable[[TrackNamespace], TrackNamespace] = staticmethod(lambda fields: fields)
+
+    def __post_init__(self) -> None:
+        """Nothing is checked."""
+
+    @property
+    def fields(self) -> tuple[bytes, ...]:
+        return type(self).change(super().fields)
+
+
+class _Renaming(Publisher):
+    """Publishes under another namespace than the right one."""
+
+    def open(self, spec: PublicationSpec) -> Publication:
+        shown = type("_Renamed", (_Shown,), {"change": staticmethod(self.shown)})
+        values = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
+
+        class Renamed(PublicationSpec):
+            def namespace(self, keys: Sequence[bytes]) -> KvcsNamespace:
+                right = super().namespace(keys)
+                return shown(*right.fields[1:])
+
+        return super().open(Renamed(**values))
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        """The namespace that is published under instead."""
+        raise NotImplementedError
+
+
+@mutant("publisher/announces-prefix-only", requires=("KVCS-6-1", "KVCS-3.1-1"), reasons=_SHAPE)
+class AnnouncesPrefixOnly(_Renaming):
+    """The namespace has no Publication ID."""
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        return namespace[:4]
+
+
+@mutant(
+    "publisher/announces-hexadecimal",
+    requires=("KVCS-3.1-4", "KVCS-3.1-6", "KVCS-5-16"),
+    reasons=(*_SHAPE, *_IDENTITY, Reason.MANIFEST_INCONSISTENT),
+)
+class AnnouncesHexadecimal(_Renaming):
+    """The fields of the namespace are hexadecimal text."""
+
+    def shown(self, namespace: TrackNamespace) -> TrackNamespace:
+        return (namespace[0], *(field.hex().encode() for field in namespace[1:]))
+
+
 @mutant("publisher/announces-six-fields", requires=("KVCS-3.1-1",), reasons=_SHAPE)
-class AnnouncesSixFields(Announcing):
-    """The announced namespace has a sixth field, which counts the sessions."""
+class AnnouncesSixFields(_Renaming):
+    """The namespace has a sixth field, which counts the sessions."""
 
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:
         return (*namespace, b"1")
 
 
 @mutant("publisher/announces-short-id", requires=("KVCS-3.1-2",), reasons=_SHAPE)
-class AnnouncesShortId(Announcing):
-    """The announced Publication ID has 8 octets."""
+class AnnouncesShortId(_Renaming):
+    """The Publication ID has 8 octets."""
 
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:
         return (*namespace[:4], namespace[4][:8])
@@ -47,8 +98,8 @@ class AnnouncesShortId(Announcing):
     requires=("KVCS-3.1-3", "KVCS-3.1-6"),
     reasons=(*_SHAPE, *_IDENTITY),
 )
-class AnnouncesUpperCase(Announcing):
-    """Field 0 of the announced namespace is "KVCS-1"."""
+class AnnouncesUpperCase(_Renaming):
+    """Field 0 of the namespace is "KVCS-1"."""
 
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:
         return (b"KVCS-1", *namespace[1:])

@@ -219,3 +219,16 @@ class ListsSegmentWhenWhole(Publication):
         manifest = super().manifest_for()
         kept = [entry for entry in manifest.segments if entry.complete or entry.segment == 0]
         return replace(manifest, segments=tuple(kept))
+
+
+@mutant(
+    "publisher/lists-last-segment-digests-alone",
+    requires=("KVCS-3.4-4", "KVCS-5-8", "KVCS-5-9", "KVCS-10-3"),
+    reasons=(Reason.OBJECT_CHANGED, *_SHAPE),
+)
+class ListsLastSegmentDigestsAlone(_Edited):
+    """Only the segment that was added last has object_digests."""
+
+    def edit(self, value: dict[str, Any]) -> None:
+        for entry in value["segments"][:-1]:
+            entry.pop("object_digests", None)

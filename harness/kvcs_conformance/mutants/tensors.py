@@ -19,7 +19,7 @@ from kvcs_conformance.verdicts import Reason
 if TYPE_CHECKING:
     from kvcs.publisher import PublicationSpec, Publisher
 
-_TENSORS = (Reason.TENSORS, Reason.PAYLOAD_FIELD)
+_TENSORS = (Reason.TENSORS,)
 
 
 class _Sections(Publication):
@@ -35,7 +35,7 @@ class _Sections(Publication):
         raise NotImplementedError
 
 
-@mutant("publisher/swaps-octets-of-elements", requires=("KVCS-4-15", "KVCS-A-2"), reasons=_TENSORS)
+@mutant("publisher/swaps-octets-of-elements", requires=("KVCS-4-15",), reasons=_TENSORS)
 class SwapsOctetsOfElements(_Sections):
     """Elements go out with their octets in the other order."""
 
@@ -56,9 +56,7 @@ class PairsVOfNextBlock(_Sections):
         return k, [*v[1:], *v[:1]]
 
 
-@mutant(
-    "publisher/codes-deltas", requires=("KVCS-3.3-4", "KVCS-4-15", "KVCS-A-2"), reasons=_TENSORS
-)
+@mutant("publisher/codes-deltas", requires=("KVCS-3.3-4", "KVCS-4-15"), reasons=_TENSORS)
 class CodesDeltas(_Sections):
     """A block's Data is its difference to the block before, so that none stands by itself."""
 
@@ -92,7 +90,7 @@ class JoinsVBeforeK(Publication):
 @mutant(
     "publisher/sends-half-precision",
     requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17", "KVCS-9-1", "KVCS-A-2"),
-    reasons=(*_TENSORS, Reason.PAYLOAD_LENGTH, Reason.PAYLOAD_DIGEST),
+    reasons=(*_TENSORS, Reason.PAYLOAD_LENGTH, Reason.PAYLOAD_DIGEST, Reason.PAYLOAD_FIELD),
 )
 class SendsHalfPrecision(Publication):
     """Raw Data has one octet per element, the more significant one."""

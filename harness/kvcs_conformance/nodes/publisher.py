@@ -93,6 +93,10 @@ class PublisherNode(Node):
             scenario = Scenario(values, self.scenario.seed)
             self.link.act(self.name, lambda: self.open(body["open"], scenario))
             return
+        if word == "restart":
+            self.link.kill(self.name)
+            self.put_up()
+            return
         production = self._production(body.get("of"))
         if word == "publish":
             layers = None if body["publish"] == "all" else int(body["publish"])

@@ -38,6 +38,12 @@ STEPS: dict[str, Word] = table(
         {"with": OVERRIDES},
     ),
     Word(
+        "restart",
+        "the publisher is gone without a word, and starts again as another process that is asked "
+        "for the same as at first",
+        {"const": "now"},
+    ),
+    Word(
         "stop",
         "end the publication as after an error: PUBLISH_DONE, namespace withdrawn",
         {"type": "string", "minLength": 1},

@@ -61,10 +61,6 @@ KEYS: dict[str, Schema] = {
         "type": "integer",
         "minimum": 1,
     },
-    "tensors": {
-        "description": "`counting`: each section is the octets 00 01 02 …; else all differ",
-        "enum": ["counting"],
-    },
     "retention": DURATION | {"description": "MAX_CACHE_DURATION"},
     "alike": {
         "type": "boolean",
