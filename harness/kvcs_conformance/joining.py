@@ -1,5 +1,4 @@
-"""Two ways in which a fill and its subscription do not meet: for mutants, and for relays of ours
-that misbehave before a consumer."""
+"""Two ways in which a fill and its subscription do not meet, for publishers and relays."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ EVENTS: dict[str, str] = {
     "namespace": "NAMESPACE arrived",
     "answered": "every request of the step labelled `of` has its OK or its error",
     "delivered": "every fetch of the step labelled `of` ended: FIN, reset, or refused",
-    "object": "an Object of `track` arrived, in `layer` and at `block` if given",
+    "object": "an Object of `track` arrived, in `layer`, at `block` and `via` this if given",
     "end-of-group": "End of Group of `layer` of `track` arrived",
     "end-of-track": "End of Track of `track` arrived",
     "track-ended": "PUBLISH_DONE of `track` arrived",
@@ -115,7 +115,7 @@ def _is_object(record: Record, wanted: Mapping[str, Any], status: str) -> bool:
         record.name == _OBJECT
         and record.data["status"] == status
         and ("track" not in wanted or record.data["track"]["name"] == wanted["track"])
-        and _fits(record.data, wanted, (("layer", "group"), ("block", "object")))
+        and _fits(record.data, wanted, (("layer", "group"), ("block", "object"), ("via", "via")))
     )
 
 

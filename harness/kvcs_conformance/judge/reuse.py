@@ -171,6 +171,40 @@ def publication_discarded(evidence: Evidence, arguments: dict[str, Any]) -> Iter
         yield unseen("the publication was neither used nor reported as discarded")
 
 
+@judge("publication-conflict", publisher=NODE, of=LABEL)
+def publication_conflict(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Two payloads for one Location were sent to the consumer, and it reports the publication of
+    this publisher discarded; no token of it is reused."""
+    publication = publication_of(evidence, arguments.get("publisher", "publisher"))
+    payloads: dict[tuple[Any, ...], set[str]] = {}
+    for node in relays(evidence):
+        for seen in evidence.objects(node, sent=True):
+            if seen.is_data and seen.namespace[-1] == publication:
+                place = (seen.track, *seen.location)
+                payloads.setdefault(place, set()).add(seen.payload["sha256"])
+    twice = next((place for place, found in payloads.items() if len(found) > 1), None)
+    told = [
+        record
+        for record in reports(evidence, arguments, "publication-discarded")
+        if record.data["publication"] == publication
+    ]
+    reused = next(reports(evidence, arguments, "reused-tokens"), None)
+    if twice is None:
+        yield unseen("no Location was sent with two payloads")
+    elif reused and reused.data["tokens"] and _of_publication(reused, publication):
+        yield contradicted(
+            Reason.USED_BAD_PUBLICATION,
+            f"{twice[0]} ({twice[1]}, {twice[2]}) had two payloads, and the publication was used",
+            expected="publication-discarded, no token reused",
+            observed=f"{reused.data['tokens']} tokens reused",
+            record=reused,
+        )
+    elif told and reused:
+        yield upheld(f"discarded: {told[0].data.get('reason', '')}", told[0])
+    else:
+        yield unseen("the publication was neither used nor reported as discarded")
+
+
 @judge("segments-not-used", required=("segments",), segments=NUMBERS, of=LABEL)
 def segments_not_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Nothing of these segments is called usable or counted as reused. Counts once the consumer is

@@ -8,11 +8,14 @@ from weakref import WeakKeyDictionary
 
 from kvcs.consumer import Consumer, ConsumeRequest, Result
 from kvcs.consumer.assembly import SegmentAssembly
+from kvcs.consumer.carriers import Carrier
+from kvcs.consumer.restore import Restore
 from kvcs.errors import Defect
 from kvcs.manifest import Segment
 from kvcs.names import Component, DataTrack
 from kvcs.payload import HEADER_OCTETS, Octets
 from moqt.session import SessionConfig
+from moqt.session.events import Via
 from moqt.wire.objects import Object
 
 from kvcs_conformance.judge.payload import FIELDS
@@ -225,12 +228,19 @@ class CountsPartialBlock(_Telling):
         return [(event, details)]
 
 
+class _Counting(Restore):
+    def receive(self, carrier: Carrier, item: Object, via: Via) -> None:
+        held = carrier.part.get(carrier.track, item.location)
+        if held is not None and held.payload == item.payload:
+            self._object("object-accepted", carrier, item, via)
+        super().receive(carrier, item, via)
+
+
 @mutant("consumer/counts-repeated", requires=("KVCS-7.2-3",), reasons=(Reason.COUNTED_TWICE,))
-class CountsRepeated(_Telling):
+class CountsRepeated(Consumer):
     """An Object that comes a second time is accepted a second time."""
 
-    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        if event == "object-duplicate":
-            details = {key: value for key, value in details.items() if key != "reason"}
-            return [("object-accepted", details)]
-        return [(event, details)]
+    def check(self) -> None:
+        if self._restore is not None:
+            self._restore.__class__ = _Counting
+        super().check()

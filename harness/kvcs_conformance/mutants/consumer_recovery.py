@@ -7,6 +7,7 @@ from typing import Any
 
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest
 from kvcs.consumer.assembly import SegmentAssembly
+from kvcs.consumer.carriers import Carrier
 from kvcs.consumer.feed import ManifestFeed
 from kvcs.consumer.parameters import layers_parameters
 from kvcs.consumer.restore import Restore
@@ -22,7 +23,7 @@ from moqt.session.events import (
     SubscriptionEnded,
 )
 from moqt.wire.errors import RequestErrorCode, SessionError
-from moqt.wire.messages import Parameters
+from moqt.wire.messages import Parameters, RequestError
 from moqt.wire.names import Location
 
 from kvcs_conformance.mutants.registry import mutant
@@ -81,6 +82,15 @@ class WaitsWithoutBound(Consumer):
                 _LONG,
             ),
         )
+        super().__init__(replace(request, budgets=budgets), *arguments)
+
+
+@mutant("consumer/probes-without-bound", requires=("KVCS-7.4-5",), reasons=(Reason.WAITED,))
+class ProbesWithoutBound(Consumer):
+    """A prefix that nobody announces is waited for."""
+
+    def __init__(self, request: ConsumeRequest, *arguments: Any) -> None:
+        budgets = replace(request.budgets, probe=_LONG, discovery=_LONG)
         super().__init__(replace(request, budgets=budgets), *arguments)
 
 
@@ -145,6 +155,25 @@ class TakesDoneAsProof(Consumer):
             publication = restore.publication.id.hex()
             for layer in self.request.wanted_layers:
                 self.emit("layer-usable", publication=publication, segment=0, layer=layer, blocks=0)
+
+
+class _Content(_Resigned):
+    """A supply that takes the end of a subscription for the end of its track."""
+
+    def carrier_over(self, carrier: Carrier, reason: str, error: RequestError | None) -> None:
+        super().carrier_over(carrier, reason, error)
+        self._orphans.clear()
+
+
+@mutant(
+    "consumer/takes-any-end-as-the-end",
+    requires=("KVCS-7.2-7",),
+    reasons=(Reason.NOT_RECOVERED, Reason.DROPPED_GOOD_OBJECT),
+)
+class TakesAnyEndAsTheEnd(_Supplied):
+    """PUBLISH_DONE ends a track whatever its code says."""
+
+    supply_class = _Content
 
 
 @mutant(

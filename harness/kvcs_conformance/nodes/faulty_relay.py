@@ -72,10 +72,6 @@ class FaultyRelay(Relay):
         session.faults = self.faults
         super().session_opened(session, now)
 
-    def serve_right(self, request: Request) -> None:
-        """What a right relay does."""
-        super()._dispatch(request)
-
     def _dispatch(self, request: Request) -> None:
         answered = [fault.requested(self, request) for fault in self.faults]
         if not any(answered):

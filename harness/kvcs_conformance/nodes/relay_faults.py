@@ -17,7 +17,6 @@ from moqt.wire.names import Location, TrackNamespace
 from moqt.wire.objects import Object, ObjectStatus, RangeKind, RangeMarker, SubgroupHeader
 from moqt.wire.stream_encoder import SubgroupObjectEncoder, encode_subgroup_header
 
-from kvcs_conformance.joining import repeat_live
 from kvcs_conformance.scenario import seconds
 
 if TYPE_CHECKING:
@@ -195,30 +194,35 @@ class ReplacesData(AtObject):
         return with_digest(flipped(item))
 
 
-class RepeatsLive(Fault):
-    """Starts the subscription with the current Group, though the fill covers it."""
+class Late(AtObject):
+    """Sends Objects of a subscription later than those that follow them, perhaps changed."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         super().__init__(value)
-        self._repeating = False
+        self._relay: FaultyRelay | None = None
+        self._again = False
 
     def requested(self, relay: FaultyRelay, request: Request) -> bool:
-        track = relay.tracks.get(request.track) if request.track else None
-        data = _name(request).endswith(".s0")
-        if self._repeating or not data or track is None or not track.established:
-            return False
-        self._repeating = True
-        repeat_live(request, track.store, relay.serve_right)
-        self._repeating = False
-        return True
-
-
-class ChangesRepeated(RepeatsLive):
-    """Sends another payload the second time."""
+        self._relay = relay
+        return False
 
     def item(self, request: Request, item: Object, via: str) -> FetchItem | None:
-        data = item.status is ObjectStatus.NORMAL and not _name(request).startswith("manifest")
-        return with_digest(flipped(item)) if data and self._repeating else item
+        if via != "subscription" or self._again or not self.names(request, item, via):
+            return item
+        late = item
+        if self.value.get("changed") and item.payload:
+            late = with_digest(flipped(item))
+        assert self._relay is not None
+        self._relay.later(seconds(self.value["by"]), lambda: self._send(request, late))
+        return None
+
+    def _send(self, request: Request, item: Object) -> None:
+        sender = request.sender
+        if sender is None or sender.finished:
+            return
+        self._again = True
+        sender.offer(item, first=item.location.object == 0, adjacent=True)
+        self._again = False
 
 
 class NoMarks(Fault):
@@ -330,8 +334,7 @@ FAULTS: dict[str, type[Fault]] = {
     "stalls": Stalls,
     "flips-bit": FlipsBit,
     "replaces-data": ReplacesData,
-    "repeats-live": RepeatsLive,
-    "changes-repeated": ChangesRepeated,
+    "late": Late,
     "no-marks": NoMarks,
     "no-done": NoDone,
     "done-early": DoneEarly,

@@ -125,12 +125,17 @@ RELAY_FAULTS: dict[str, Word] = table(
         **_OBJECT,
     ),
     _fault(
-        "repeats-live",
-        "what the fill brings of the current Group comes by the subscription too",
-    ),
-    _fault(
-        "changes-repeated",
-        "as `repeats-live`, with other Data (its digest right) the second time",
+        "late",
+        "on subscriptions Objects of `layer` come `by` so much later than they should, behind "
+        "those of later layers; with other Data, its digest right, when `changed`",
+        "track",
+        "layer",
+        "by",
+        track=TRACK,
+        layer=COUNT,
+        block=COUNT,
+        by=DURATION,
+        changed={"const": True},
     ),
     _fault("no-marks", "neither End of Group nor End of Track is sent"),
     _fault("no-done", "PUBLISH_DONE is not sent for data tracks"),

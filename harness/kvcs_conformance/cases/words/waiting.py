@@ -28,6 +28,7 @@ WAITS: dict[str, Word] = table(
                 "track": TRACK,
                 "layer": COUNT,
                 "block": COUNT,
+                "via": {"enum": ["subscription", "fill", "fetch"]},
                 "segment": COUNT,
                 "times": {"type": "integer", "minimum": 1},
                 "of": NAME,
