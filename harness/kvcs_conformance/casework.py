@@ -26,7 +26,7 @@ class Orders:
 
     `limit` is in seconds of real time, for one run of a case or of its twin; None for no limit.
     `lacks` are the features that the peer under test declares absent. `out` None keeps no
-    evidence.
+    evidence; `quic_qlog` keeps the QUIC library's own logs with it.
     """
 
     catalogue: Catalogue
@@ -38,6 +38,7 @@ class Orders:
     vary_seed: bool = False
     lacks: frozenset[str] = frozenset()
     limit: float | None = LIMIT
+    quic_qlog: bool = False
 
     @property
     def more(self) -> dict[str, Any]:
@@ -93,6 +94,7 @@ def _run(orders: Orders, case: Case, sides: Sides, seed: int) -> Outcome:
         peers=sides.peers(),
         lacks=orders.lacks,
         limit=orders.limit,
+        quic_qlog=orders.quic_qlog and orders.out is not None,
     )
 
 

@@ -35,6 +35,7 @@ class Wanted:
     remote: Remote | None = None
     limit: float | None = LIMIT
     out: Path | None = None
+    quic_qlog: bool = False
 
 
 def plan(wanted: Wanted, cases: Iterable[Case], catalogue: Catalogue) -> Campaign:
@@ -59,6 +60,7 @@ def plan(wanted: Wanted, cases: Iterable[Case], catalogue: Catalogue) -> Campaig
         vary_seed=wanted.vary_seed,
         lacks=frozenset(_features(wanted.lacks, loaded)),
         limit=wanted.limit,
+        quic_qlog=wanted.quic_qlog,
     )
     chosen = selection.of(loaded)
     playing = {role for case in chosen for role in main_roles(case.sut, case.scenario)}
@@ -102,6 +104,7 @@ def resumed(folder: Path, wanted: Wanted, cases: Iterable[Case], catalogue: Cata
         vary_seed=result.get("vary_seed", False),
         lacks=frozenset(result.get("lacks", ())),
         limit=wanted.limit,
+        quic_qlog=wanted.quic_qlog,
     )
     return Campaign(chosen, orders, entries_that_stand(folder, result, chosen))
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import tempfile
 import time
 import traceback
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.evidence.write import list_files, write_case, write_evidence
-from kvcs_conformance.network import make_link, make_plan
+from kvcs_conformance.network import Link, make_link, make_plan
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes, why_not
 from kvcs_conformance.peers import Peers
 from kvcs_conformance.stage import Stage
@@ -36,11 +39,12 @@ def run_case(
     peers: Peers = REFERENCE,
     lacks: Collection[str] = (),
     limit: float | None = None,
+    quic_qlog: bool = False,
 ) -> Outcome:
     """Run one case on one link; whatever goes wrong is in the verdict, never an exception.
 
     `lacks` are features that the peer under test declares absent. `limit` is in seconds of real
-    time, for the case and for its twin.
+    time, for the case and for its twin. `quic_qlog` keeps what the QUIC library logs.
     """
     begun = time.perf_counter()
     if (why := why_not(case, link, peers.remote)) is not None:
@@ -50,7 +54,7 @@ def run_case(
         twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers, limit)
     evidence = None
     if twin is None or twin_passes(case, twin, catalogue):
-        evidence = perform(case, case.scenario, link, seed, peers, limit)
+        evidence = perform(case, case.scenario, link, seed, peers, limit, quic_qlog=quic_qlog)
     return Outcome(
         case,
         judge_case(case, evidence, twin, catalogue, lacks),
@@ -67,6 +71,8 @@ def perform(
     seed: int,
     peers: Peers,
     limit: float | None = None,
+    *,
+    quic_qlog: bool = False,
 ) -> Evidence:
     """Put up the nodes, take the steps, return what was seen.
 
@@ -75,7 +81,26 @@ def perform(
     if peers.remote is not None:
         seed = secrets.randbits(48)
     plan = make_plan(scenario.get("network"), case.steps, seed)
-    wire = make_link(link, seed, plan, remote=peers.remote)
+    with tempfile.TemporaryDirectory(prefix="kvcs-qlog-") if quic_qlog else nullcontext() as logs:
+        folder = Path(logs) if logs is not None else None
+        wire = make_link(link, seed, plan, qlog_dir=folder, remote=peers.remote)
+        evidence = _played(case, scenario, wire, seed, peers, limit)
+        if folder is None:
+            return evidence
+        files = sorted(folder.glob("*/*.qlog"))
+        texts = {f"{path.parent.name}-{path.name}": path.read_text() for path in files}
+        return replace(evidence, quic_logs=texts)
+
+
+def _played(
+    case: Case,
+    scenario: Mapping[str, Any],
+    wire: Link,
+    seed: int,
+    peers: Peers,
+    limit: float | None,
+) -> Evidence:
+    """One run on a link, which is closed at the end."""
     try:
         stage = Stage(case, scenario, wire, seed, peers)
         trouble: dict[str, str] | None = None

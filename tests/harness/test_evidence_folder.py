@@ -154,3 +154,19 @@ def test_quic_leaves_the_secrets_of_its_connections(tmp_path: Path) -> None:
     connections = [key for key in secrets if key.startswith("CLIENT_TRAFFIC_SECRET_0")]
     assert len(connections) == len(list(folder.glob("*.sqlog"))) - 1
     assert all(len(set(values)) == 1 for values in secrets.values())
+
+
+@pytest.mark.slow
+def test_quic_logs_are_kept_when_asked_for(tmp_path: Path) -> None:
+    """One qlog file for each end of each connection of ours, listed with the others."""
+    (case,) = select(CASES, ["publisher/retention/stated"])
+    outcome = run_case(case, CATALOGUE, link="quic", quic_qlog=True)
+    save(outcome, tmp_path)
+    folder = case_folder(tmp_path, case.id)
+    names = sorted(path.name for path in (folder / "quic").iterdir())
+    assert [name.split("-")[0] for name in names] == ["consumer", "publisher"]
+    assert len({name.split("-")[1] for name in names}) == 1
+    listed = {entry["path"] for entry in json.loads((folder / "files.json").read_text())["files"]}
+    assert {f"quic/{name}" for name in names} <= listed
+    log = json.loads((folder / "quic" / names[0]).read_text())
+    assert log["traces"][0]["events"]

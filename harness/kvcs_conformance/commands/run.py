@@ -91,6 +91,11 @@ from kvcs_conformance.commands.choosing import choosing
     metavar="FILE",
     help="Known failures and flakes (YAML): they do not make the exit code 1.",
 )
+@click.option(
+    "--quic-qlog",
+    is_flag=True,
+    help="Keep with the evidence what the QUIC library logs of each connection of ours, as qlog.",
+)
 @click.option("--list-only", is_flag=True, help="Say which cases would run, and run none.")
 def run(
     selection: Selection,
@@ -109,6 +114,7 @@ def run(
     insecure: bool,
     lacks: tuple[str, ...],
     known: Path | None,
+    quic_qlog: bool,
     list_only: bool,
 ) -> int:
     """Run the cases that SELECTORS name (default: all) against the reference.
@@ -145,6 +151,7 @@ def run(
         remote=remote_of(relay, ca, insecure),
         limit=limit,
         out=out,
+        quic_qlog=quic_qlog,
     )
     if resume is not None:
         campaign = resumed(resume, wanted, loaded, catalogue)

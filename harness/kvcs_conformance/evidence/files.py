@@ -22,6 +22,7 @@ LOG_SUFFIX = ".sqlog"
 REQUESTS = "requests"
 REPORTS = "reports"
 KEYLOG = "keylog.txt"
+QUIC_LOGS = "quic"
 FILES = "files.json"
 REPORT_FILES = {
     "html": "report.html",

@@ -73,7 +73,8 @@ class Evidence:
     """All of one run of one case.
 
     A judge looks at facts and logs. What each peer was asked (`requests`), what it reported in
-    its own words (`reported`) and the TLS secrets are kept beside them, and not read back.
+    its own words (`reported`), the TLS secrets and the QUIC library's logs are kept beside them,
+    and not read back.
     """
 
     facts: Mapping[str, Any]
@@ -81,6 +82,7 @@ class Evidence:
     requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reported: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     keylog: str = ""
+    quic_logs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scenario(self) -> Mapping[str, Any]:

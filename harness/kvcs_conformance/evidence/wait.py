@@ -31,6 +31,8 @@ EVENTS: dict[str, str] = {
     "of the stream of `track` and `layer` if given",
     "attempted": "every attempt of the step labelled `of` ended: closed, or proven alive",
     "done-with": "every SUBSCRIBE of the step labelled `of` was refused or has PUBLISH_DONE",
+    "renewed": "every update of the step labelled `of` has its OK or its error",
+    "published": "PUBLISH arrived",
 }
 """What an `expect` step can wait for."""
 
@@ -59,18 +61,25 @@ _ENDS: dict[str, tuple[str, ...]] = {
 def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
     """Whether the event that an `expect` step describes is in the log."""
     event = wanted["event"]
+    if event == "published":
+        return any(
+            record.name == "moqt:message_received" and record.data["message"]["type"] == "Publish"
+            for record in log
+        )
     if event == "announced":
-        return len(_announced(log)) >= wanted.get("times", 1)
+        return len(_announced(log)) >= int(wanted.get("times", 1))
+    if event == "renewed":
+        return _all_renewed(log, wanted["of"])
     if event == "attempted":
         return _all_attempted(log, wanted["of"])
     if event in _ENDS:
         return _all_ended(log, wanted["of"], _ENDS[event])
     if event in _COUNTED:
-        return _counted(log, wanted) >= wanted.get("count", 1)
+        return _counted(log, wanted) >= int(wanted.get("count", 1))
     if event == "network-fault":
         name = f"network:{wanted.get('fault')}"
         found = (r for r in log if r.name == name and _fits(r.data, wanted, _KEYS[:2]))
-        return sum(1 for _ in found) >= wanted.get("count", 1)
+        return sum(1 for _ in found) >= int(wanted.get("count", 1))
     if event in _STATUS:
         return any(_is_object(record, wanted, _STATUS[event]) for record in log)
     return any(
@@ -135,6 +144,14 @@ def _all_ended(log: Sequence[Record], label: str, ends: tuple[str, ...]) -> bool
         elif record.name in ends or _refusal(record):
             ended.add(record.data["request"])
     return bool(asked) and asked <= ended
+
+
+def _all_renewed(log: Sequence[Record], label: str) -> bool:
+    """Whether each update of a step has its answer."""
+    named = [record for record in log if record.data.get("label") == label]
+    sent = [record.data["update"] for record in named if record.name == "kvcs:updated"]
+    answered = {r.data["update"] for r in named if r.name == "kvcs:update-answered"}
+    return bool(sent) and answered.issuperset(sent)
 
 
 def _all_attempted(log: Sequence[Record], label: str) -> bool:

@@ -13,6 +13,7 @@ from kvcs_conformance.evidence.files import (
     FILES,
     KEYLOG,
     LOG_SUFFIX,
+    QUIC_LOGS,
     REPORTS,
     REQUESTS,
     RUN,
@@ -39,6 +40,8 @@ def write_evidence(folder: Path, evidence: Evidence, title: str) -> None:
     for node, reports in evidence.reported.items():
         text = "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in reports)
         write_atomically(folder / REPORTS / f"{node}.jsonl", text)
+    for name, text in evidence.quic_logs.items():
+        write_atomically(folder / QUIC_LOGS / name, text)
     if evidence.keylog:
         write_atomically(folder / KEYLOG, evidence.keylog)
 
@@ -50,11 +53,8 @@ def list_files(folder: Path) -> None:
     """
     files = sorted(
         path
-        for path in (
-            *folder.iterdir(),
-            *(folder / REQUESTS).glob("*"),
-            *(folder / REPORTS).glob("*"),
-        )
+        for part in ("", REQUESTS, REPORTS, QUIC_LOGS)
+        for path in (folder / part).glob("*")
         if path.is_file() and path.name != FILES
     )
     entries = []

@@ -147,10 +147,11 @@ class SkipsForTheSlow(Relay):
         for track in self.tracks.values():
             for sender in track.subscribers.senders.values():
                 if not hasattr(sender, "skipping"):
-                    _skip(sender)
+                    skip_when_slow(sender)
 
 
-def _skip(sender: Any) -> None:
+def skip_when_slow(sender: Any) -> None:
+    """Let a subscription go without Objects while it has a backlog."""
     offer = sender.offer
     sender.skipping = True
 

@@ -193,13 +193,17 @@ class QuicLink(Doing):
         granted = self.plan.grants.get(name) or getattr(endpoint, "grants", None)
         options: dict[str, Any] = granted.options() if granted is not None else {}
         faults = self.interference(name)
+        qlog_dir = None
+        if self._qlog_dir is not None:  # both ends of a connection name their file alike
+            qlog_dir = self._qlog_dir / name
+            qlog_dir.mkdir(exist_ok=True)
         host = self._hosts[name] = QuicHost(
             endpoint,
             QuicOptions(
                 insecure=self._remote is None or self._remote.insecure,
                 ca_file=self._remote.ca if self._remote is not None else None,
                 keylog_file=self._keylog,
-                qlog_dir=self._qlog_dir,
+                qlog_dir=qlog_dir,
                 idle_timeout=self.plan.idle_timeout,
                 datagram_size=self.plan.datagram_size,
                 **options,

@@ -20,6 +20,7 @@ Note: TypeAlias = Callable[..., None]
 QUEUE = 4 << 20
 """Octets that wait in one direction at most; what comes on top is dropped."""
 
+LOOPBACK = "127.0.0.1"
 READ_SIZE = 65536
 MOST_READS = 256
 
@@ -92,12 +93,13 @@ class UdpRelay:
         there: Lane,
         back: Lane,
     ) -> None:
-        """Raises OSError when there is no port to be had."""
+        """Raises OSError when there is no port to be had, or the target's host is unknown."""
         self.there, self.back = there, back
         self._loop = loop
-        self._target = target
+        self._target = socket.getaddrinfo(*target, socket.AF_INET, socket.SOCK_DGRAM)[0][4]
+        self._near = LOOPBACK if self._target[0] == LOOPBACK else ""
         self._timer: asyncio.TimerHandle | None = None
-        self._front = _bound()
+        self._front = _bound(LOOPBACK)
         self.port = int(self._front.getsockname()[1])
         self._flows: dict[Address, socket.socket] = {}
         self._severed: set[socket.socket] = set()
@@ -135,7 +137,7 @@ class UdpRelay:
                 continue
             flow = self._flows.get(client)
             if flow is None:
-                flow = self._flows[client] = _bound()
+                flow = self._flows[client] = _bound(self._near)
                 self._loop.add_reader(flow, self._from_server, flow, client)
             self.there.push(now, data, self._sender(flow, flow, self._target))
         self._run()
@@ -178,13 +180,13 @@ class UdpRelay:
         self._run()
 
 
-def _bound() -> socket.socket:
+def _bound(host: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, QUEUE)
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((host, 0))
     except OSError:
         sock.close()
         raise
