@@ -7,6 +7,7 @@ has: one that dies or takes too long is a lost job, its process is replaced, and
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import time
@@ -196,6 +197,8 @@ def _work(
     pipe: Connection[Any, Any], function: Callable[[Context, Item], Result], context: Context
 ) -> None:
     """What a worker does: one job after the other, until its pipe ends."""
+    gc.freeze()  # what was imported stays; jobs leave little behind, so look for it seldom
+    gc.set_threshold(100_000, 20, 50)
     while True:
         try:
             item = pipe.recv()

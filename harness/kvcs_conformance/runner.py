@@ -24,6 +24,7 @@ from kvcs_conformance.network import Link, make_link, make_plan
 from kvcs_conformance.outcome import Outcome, judge_case, not_applicable, twin_passes, why_not
 from kvcs_conformance.peers import Peers
 from kvcs_conformance.stage import Stage
+from kvcs_conformance.verdicts import FAILS
 
 REFERENCE = Peers()
 LIMIT = 120.0
@@ -62,6 +63,21 @@ def run_case(
         twin,
         time.perf_counter() - begun,
     )
+
+
+def run_for_failure(
+    case: Case, catalogue: Catalogue, *, link: str, seed: int, peers: Peers, limit: float | None
+) -> Outcome:
+    """Run one case to see whether it fails: the same outcome as that of `run_case` if it does.
+
+    The case comes first, and its positive twin only when the case fails without it.
+    """
+    evidence = perform(case, case.scenario, link, seed, peers, limit)
+    alone = Outcome(case, judge_case(case, evidence, None, catalogue), evidence)
+    if case.twin is None or alone.assessment.verdict not in FAILS:
+        return alone
+    twin = perform(case, {**case.scenario, **case.twin.scenario}, link, seed, peers, limit)
+    return Outcome(case, judge_case(case, evidence, twin, catalogue), evidence, twin)
 
 
 def perform(

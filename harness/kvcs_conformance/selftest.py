@@ -14,7 +14,7 @@ from kvcs_conformance.judge import Assessment
 from kvcs_conformance.judge.findings import Outcome
 from kvcs_conformance.mutants import Mutant
 from kvcs_conformance.parallel import Lost, Unwatched, Watch, run_all
-from kvcs_conformance.runner import LIMIT, REFERENCE, run_case
+from kvcs_conformance.runner import LIMIT, run_case, run_for_failure
 from kvcs_conformance.verdicts import FAILS, Verdict
 
 _GOOD = (Verdict.PASS,)
@@ -160,21 +160,23 @@ def _known(bench: Bench, trial: Trial) -> Seen:
 
 def _try(mutants: Mapping[str, Mutant], bench: Bench, trial: Trial) -> Seen:
     case = bench.cases[trial.case]
-    mutant = mutants[trial.mutant] if trial.mutant is not None else None
-    assessment = run_case(
+    link = case.only_link or bench.link
+    if trial.mutant is None:
+        seen = run_case(
+            case, bench.catalogue, link=link, seed=bench.seed, limit=bench.limit
+        ).assessment
+        return Seen(seen.verdict, False, _told(seen))
+    mutant = mutants[trial.mutant]
+    seen = run_for_failure(
         case,
         bench.catalogue,
-        link=case.only_link or bench.link,
+        link=link,
         seed=bench.seed,
-        peers=mutant.peers if mutant else REFERENCE,
+        peers=mutant.peers,
         limit=bench.limit,
     ).assessment
-    right = mutant is not None and assessment.verdict in FAILS
-    return Seen(
-        assessment.verdict,
-        right and mutant is not None and _for_its_reason(mutant, assessment),
-        _told(assessment),
-    )
+    right = seen.verdict in FAILS and _for_its_reason(mutant, seen)
+    return Seen(seen.verdict, right, _told(seen))
 
 
 def _lost(why: str) -> Seen:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from kvcs_conformance import catalogue as catalogues
-from kvcs_conformance import golden
+from kvcs_conformance import golden, runner
 from kvcs_conformance.cases import Case, load_cases, select
 from kvcs_conformance.cli import main
 from kvcs_conformance.golden import drift
 from kvcs_conformance.mutants import MUTANTS
 from kvcs_conformance.peers import Peers
+from kvcs_conformance.runner import perform
 from kvcs_conformance.selftest import name_trials, selftest
 from kvcs_conformance.stage import Stage
 
@@ -179,3 +180,27 @@ def test_the_command_compares_with_the_committed_matrix(
     assert told in capsys.readouterr().out
     assert 2 == command("selftest", chosen, "--accept")
     assert "--accept takes the whole matrix" in capsys.readouterr().err
+
+
+def test_the_twin_is_run_only_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that fails the case must pass its positive twin; one that does not fail it is not
+    run on the twin at all."""
+    name = "consumer/checks/digest-mismatch"
+    performed = []
+
+    def counted(one: Case, *arguments: Any) -> Any:
+        performed.append(arguments[0] == one.scenario)
+        return perform(one, *arguments)
+
+    monkeypatch.setattr(runner, "perform", counted)
+
+    def verdict(peers: Peers) -> str:
+        performed.clear()
+        return str(
+            runner.run_for_failure(
+                case(name), CATALOGUE, link="memory", seed=0, peers=peers, limit=None
+            ).assessment.verdict
+        )
+
+    assert ("pass", [True]) == (verdict(Peers()), performed)
+    assert ("fail", [True, False]) == (verdict(MUTANTS["consumer/skips-digest"].peers), performed)
