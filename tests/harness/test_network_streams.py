@@ -197,7 +197,7 @@ def test_a_session_class_of_a_node_is_kept() -> None:
 def test_faults_on_quic_do_what_they_do_on_the_simulated_link() -> None:
     """Held and reset streams, lost packets and a severed connection, over UDP."""
     reset = {"from": "publisher", "to": "relay", "track": "k.raw.s0", "layer": 1, "at": 250}
-    hold = {"from": "publisher", "to": "relay", "track": "k.raw.s0", "layer": 2, "for": "100ms"}
+    hold = {"from": "publisher", "to": "relay", "track": "k.raw.s0", "layer": 2}
     path = {
         "between": ["publisher", "relay"],
         "latency": "2ms",
@@ -208,6 +208,9 @@ def test_faults_on_quic_do_what_they_do_on_the_simulated_link() -> None:
         {"network": {"hold": hold}},
         {"network": {"reset-stream": reset}},
         PUBLISH,
+        {"expect": {"event": "end-of-group", "track": "k.raw.s0", "layer": 0}},
+        {"expect": {"event": "end-of-group", "track": "k.raw.s0", "layer": 3}},
+        {"network": {"release": hold}},
         ENDED,
         {"network": {"lose-connection": ["publisher", "relay"]}},
         {"expect": {"event": "session-closed", "at": "relay", "within": "5s"}},
@@ -216,7 +219,7 @@ def test_faults_on_quic_do_what_they_do_on_the_simulated_link() -> None:
         **{"idle-timeout": "1s"},
     )
     assert evidence.facts["trouble"] is None
-    assert [step["outcome"] for step in evidence.facts["steps"]] == ["done"] * 8
+    assert [step["outcome"] for step in evidence.facts["steps"]] == ["done"] * 11
     names = [record.name.removeprefix("network:") for record in told(evidence)]
     assert set(names) == {"held", "released", "reset", "lost", "connection-lost"}
     assert [r.data["packet"] for r in told(evidence, "lost")] == [4, 6]
