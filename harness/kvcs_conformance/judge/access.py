@@ -5,40 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kvcs_conformance.evidence.read import Asked, Evidence
-from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, fenced
+from kvcs_conformance.evidence.read import Asked, Evidence, Record
+from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, fenced, shown
 from kvcs_conformance.judge.findings import Finding, contradicted, departs, unseen, upheld
-from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.session import CODES
 from kvcs_conformance.verdicts import Reason
 
 KIND = {"type": "string"}
+_UNAUTHORIZED = 0x1
+_EXCESSIVE_LOAD = 0x9
+_UPDATE_FAILED = 0x8
 
 
-def _requests(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Asked]:
+def chosen(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Asked]:
     """The requests of the step, of one kind if that is named."""
     kind = arguments.get("kind")
     return [one for one in evidence.asked(arguments["of"]) if kind in (None, one.kind)]
 
 
-@judge("request-refused-with", required=("of", "codes"), of=LABEL, codes=CODES, preferred=CODES)
-def request_refused_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step is answered with REQUEST_ERROR and one of `codes`, best with one
-    of `preferred`."""
-    codes = arguments["codes"]
+@judge(
+    "kept-out",
+    required=("of",),
+    of=LABEL,
+    kind=KIND,
+    codes=CODES,
+    preferred=CODES,
+)
+def kept_out(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Every request of the step (of one `kind`, if that is given) is refused with one of `codes`
+    (default: UNAUTHORIZED), best with one of `preferred`; neither an Object nor a NAMESPACE comes
+    for it, and the node is sent no PUBLISH, before a fence of the node."""
+    codes = arguments.get("codes", [_UNAUTHORIZED])
     wanted = "REQUEST_ERROR " + " or ".join(f"{code:#x}" for code in codes)
-    requests = _requests(evidence, arguments)
+    requests = chosen(evidence, arguments)
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
     for request in requests:
         got = answer(evidence, request)
-        if got is None:
+        leaks = [seen.record for seen in delivered(evidence, request)]
+        leaks += shown(evidence, request)
+        if request.kind == "SUBSCRIBE_TRACKS":
+            leaks += [r for r, _ in evidence.messages(request.record.node, "Publish")]
+        if leaks:
+            yield contradicted(
+                Reason.AUTH_LEAKED,
+                f"{described(request)}: something came without authorisation",
+                expected=f"{wanted} and nothing else",
+                observed=f"{len(leaks)} Objects or messages, the first one {leaks[0].name}",
+                record=leaks[0],
+            )
+        elif got is None:
             yield unseen(f"{described(request)}: no answer came")
         elif got[1]["type"] != "RequestError":
             yield contradicted(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: not refused",
+                Reason.AUTH_LEAKED,
+                f"{described(request)}: accepted without authorisation",
                 expected=wanted,
                 observed=got[1]["type"],
                 record=got[0],
@@ -51,6 +73,8 @@ def request_refused_with(evidence: Evidence, arguments: dict[str, Any]) -> Itera
                 observed=f"{got[1]['code']:#x} {got[1].get('reason', '')}".strip(),
                 record=got[0],
             )
+        elif not fenced(evidence, request):
+            yield unseen(f"{described(request)}: refused, but no fence came after it")
         elif got[1]["code"] not in arguments.get("preferred", codes):
             yield departs(
                 Reason.REQUEST_CODE,
@@ -60,95 +84,184 @@ def request_refused_with(evidence: Evidence, arguments: dict[str, Any]) -> Itera
                 record=got[0],
             )
         else:
-            yield upheld(f"{described(request)}: {got[1]['code']:#x}", got[0])
+            yield upheld(f"{described(request)}: {got[1]['code']:#x}, and nothing came", got[0])
 
 
-@judge("subscription-done-with", required=("of", "codes"), of=LABEL, codes=CODES)
-def subscription_done_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Each SUBSCRIBE of the step that was accepted is ended by PUBLISH_DONE with one of `codes`,
-    or was refused with one of them. Absence counts behind a fence of the node."""
-    codes = arguments["codes"]
-    wanted = "PUBLISH_DONE " + " or ".join(f"{code:#x}" for code in codes)
-    for request in evidence.asked(arguments["of"]):
-        if request.kind != "SUBSCRIBE":
-            continue
-        done = next(
-            (
-                record
-                for record in evidence.records(request.record.node, "kvcs:track-ended")
-                if record.data["request"] == request.request
-            ),
-            None,
-        )
-        got = answer(evidence, request)
-        refused = got is not None and got[1]["type"] == "RequestError"
-        if got is not None and refused and got[1]["code"] in codes:
-            yield upheld(f"{described(request)}: refused with {got[1]['code']:#x}", got[0])
-        elif done is not None and done.data["code"] in codes:
-            yield upheld(f"{described(request)}: ended with {done.data['code']:#x}", done)
-        elif done is not None or refused:
-            record = done or (got[0] if got else None)
-            code = done.data["code"] if done is not None else got[1]["code"] if got else None
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{described(request)}: ended with another code",
-                expected=wanted,
-                observed=f"{code:#x}",
-                record=record,
-            )
-        elif fenced(evidence, request):
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{described(request)}: goes on",
-                expected=wanted,
-                observed="no end before the fence",
-                record=request.record,
-            )
-        else:
-            yield unseen(f"{described(request)}: neither ended nor behind a fence")
-
-
-@judge("nothing-delivered", required=("of",), of=LABEL, kind=KIND)
-def nothing_delivered(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """No Object comes for the requests of the step (of one `kind`, if that is given) before a
-    fence of the node."""
-    requests = _requests(evidence, arguments)
+@judge("let-in", required=("of",), of=LABEL, kind=KIND)
+def let_in(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Every request of the step (of one `kind`, if that is given) is answered with its OK."""
+    requests = chosen(evidence, arguments)
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
     for request in requests:
-        came = delivered(evidence, request)
-        if came:
+        got = answer(evidence, request)
+        if got is None:
+            yield unseen(f"{described(request)}: no answer came")
+        elif got[1]["type"] in ("RequestError", "Reset"):
             yield contradicted(
-                Reason.OBJECT_UNEXPECTED,
-                f"{described(request)}: {came[0].location} came",
-                expected="no Object",
-                observed=f"{len(came)} Objects",
-                record=came[0].record,
+                Reason.REQUEST_REFUSED,
+                f"{described(request)}: not accepted",
+                expected="an OK",
+                observed=f"{got[1]['type']} {got[1].get('code')} {got[1].get('reason', '')}",
+                record=got[0],
             )
-        elif not fenced(evidence, request):
-            yield unseen(f"{described(request)}: no fence came after it")
         else:
-            yield upheld(f"{described(request)}: no Object came", request.record)
+            yield upheld(f"{described(request)}: {got[1]['type']}", got[0])
 
 
-@judge("downstream-lives", required=("at",), at=NODE)
-def downstream_lives(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The node's own session, through which it asked, is open at a fence behind all attempts."""
-    node = arguments["at"]
-    closed = next(evidence.records(node, "kvcs:closed"), None)
-    last = max(
-        (record.index for record in evidence.records(node, "kvcs:attempt-closed")), default=-1
+def _updates(evidence: Evidence, label: str) -> Iterator[tuple[Record, Record | None]]:
+    """The updates of a step, each with its answer."""
+    for node in evidence.logs:
+        answers = {
+            record.data["update"]: record
+            for record in evidence.records(node, "kvcs:update-answered")
+        }
+        for record in evidence.records(node, "kvcs:updated"):
+            if record.data.get("label") == label:
+                yield record, answers.get(record.data["update"])
+
+
+def _fill(evidence: Evidence, update: Record) -> Record | None:
+    """The first Object of a fill that came for the request of an update, after it."""
+    return next(
+        (
+            seen.record
+            for seen in evidence.objects(update.node, unwanted=True)
+            if seen.request == update.data["request"]
+            and seen.via == "fill"
+            and seen.record.index > update.index
+        ),
+        None,
     )
-    fence = next((r for r in evidence.records(node, "kvcs:fence") if r.index > last), None)
-    if closed is not None:
-        yield contradicted(
-            Reason.CLOSE_UNEXPECTED,
-            f"{node}: the session of who asked was closed",
-            expected="a session that goes on",
-            observed=f"{closed.data['code']} {closed.data['reason']}",
-            record=closed,
+
+
+@judge("renewal-refused", required=("of",), of=LABEL, codes=CODES)
+def renewal_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Every update of the step is refused with one of `codes` (default: UNAUTHORIZED), no fill
+    comes for it, and a subscription that it was about ends with PUBLISH_DONE UPDATE_FAILED before
+    a fence of the node."""
+    codes = arguments.get("codes", [_UNAUTHORIZED])
+    updates = list(_updates(evidence, arguments["of"]))
+    if not updates:
+        yield unseen(f"no update is labelled {arguments['of']!r}")
+    for update, got in updates:
+        what = f"{update.node}'s update {update.data['update']}"
+        leak = _fill(evidence, update)
+        fence = next(
+            (r for r in evidence.records(update.node, "kvcs:fence") if r.index > update.index), None
         )
-    elif fence is None:
-        yield unseen(f"{node}: no fence behind the attempts")
+        done = next(
+            (
+                record
+                for record in evidence.records(update.node, "kvcs:track-ended")
+                if record.data["request"] == update.data["request"]
+            ),
+            None,
+        )
+        if leak is not None:
+            yield contradicted(
+                Reason.AUTH_LEAKED,
+                f"{what}: a fill came without authorisation",
+                expected="REQUEST_ERROR and no fill",
+                observed="an Object by fill",
+                record=leak,
+            )
+        elif got is None:
+            yield unseen(f"{what}: no answer came")
+        elif got.data["response"]["type"] != "RequestError":
+            yield contradicted(
+                Reason.AUTH_LEAKED,
+                f"{what}: accepted without authorisation",
+                expected="REQUEST_ERROR " + " or ".join(f"{code:#x}" for code in codes),
+                observed=got.data["response"]["type"],
+                record=got,
+            )
+        elif got.data["response"]["code"] not in codes:
+            yield contradicted(
+                Reason.REQUEST_CODE,
+                f"{what}: refused with another code",
+                expected=" or ".join(f"{code:#x}" for code in codes),
+                observed=f"{got.data['response']['code']:#x}",
+                record=got,
+            )
+        elif fence is None:
+            yield unseen(f"{what}: refused, but no fence came after it")
+        elif update.data["kind"] == "SUBSCRIBE" and (
+            done is None or done.data["code"] != _UPDATE_FAILED
+        ):
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{what}: the subscription goes on after it",
+                expected="PUBLISH_DONE UPDATE_FAILED (0x8)",
+                observed="no PUBLISH_DONE" if done is None else f"{done.data['code']:#x}",
+                record=got,
+            )
+        else:
+            yield upheld(f"{what}: refused", got)
+
+
+@judge("renewal-accepted", required=("of",), of=LABEL, fill={"type": "boolean"})
+def renewal_accepted(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Every update of the step is answered with REQUEST_OK; with `fill`, Objects come by fill."""
+    updates = list(_updates(evidence, arguments["of"]))
+    if not updates:
+        yield unseen(f"no update is labelled {arguments['of']!r}")
+    for update, got in updates:
+        what = f"{update.node}'s update {update.data['update']}"
+        if got is None:
+            yield unseen(f"{what}: no answer came")
+        elif got.data["response"]["type"] != "RequestOk":
+            yield contradicted(
+                Reason.REQUEST_REFUSED,
+                f"{what}: refused",
+                expected="REQUEST_OK",
+                observed=f"{got.data['response']['code']:#x}",
+                record=got,
+            )
+        elif arguments.get("fill") and _fill(evidence, update) is None:
+            yield unseen(f"{what}: accepted, but no Object came by fill")
+        else:
+            yield upheld(f"{what}: REQUEST_OK", got)
+
+
+@judge("bounded", required=("of", "most"), of=LABEL, kind=KIND, most={"type": "integer"})
+def bounded(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Of the requests of the step at most `most` are accepted; the others are refused with
+    EXCESSIVE_LOAD and a Retry Interval. There are more of them than that."""
+    most = arguments["most"]
+    requests = chosen(evidence, arguments)
+    answers = [got for one in requests if (got := answer(evidence, one)) is not None]
+    refusals = [got for got in answers if got[1]["type"] == "RequestError"]
+    accepted = [got for got in answers if got[1]["type"] not in ("RequestError", "Reset")]
+    wrong = next((got for got in refusals if got[1]["code"] != _EXCESSIVE_LOAD), None)
+    hasty = next((got for got in refusals if not got[1].get("retry_interval")), None)
+    if len(requests) <= most:
+        yield unseen(f"only {len(requests)} requests: no more than the limit")
+    elif len(accepted) > most:
+        yield contradicted(
+            Reason.LIMIT_ABSENT,
+            f"{len(accepted)} of {len(requests)} requests were accepted",
+            expected=f"at most {most}",
+            observed=str(len(accepted)),
+            record=accepted[most][0],
+        )
+    elif len(answers) < len(requests):
+        yield unseen(f"{len(requests) - len(answers)} of {len(requests)} requests have no answer")
+    elif wrong is not None:
+        yield contradicted(
+            Reason.REQUEST_CODE,
+            "a request beyond the limit is refused with another code",
+            expected="EXCESSIVE_LOAD (0x9)",
+            observed=f"{wrong[1]['code']:#x} {wrong[1].get('reason', '')}".strip(),
+            record=wrong[0],
+        )
+    elif hasty is not None:
+        yield contradicted(
+            Reason.REQUEST_CODE,
+            "a request beyond the limit is refused without a Retry Interval",
+            expected="Retry Interval of 1 or more",
+            observed="0: not again",
+            record=hasty[0],
+        )
     else:
-        yield upheld(f"{node}: the session of who asked goes on", fence)
+        yield upheld(f"{len(accepted)} accepted, {len(refusals)} refused with EXCESSIVE_LOAD")

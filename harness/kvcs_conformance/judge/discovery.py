@@ -1,187 +1,148 @@
-"""Judge words for how a consumer finds publications, by the log of our relays before it."""
+"""Judge words for the namespaces and Tracks that a relay tells of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
-from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.evidence.read import Asked, Evidence
+from kvcs_conformance.judge.delivery import LABEL, described, fenced
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
-from kvcs_conformance.judge.restores import CONSUMER, LABEL, NUMBER, RELAY, asked, finished, wanted
 from kvcs_conformance.verdicts import Reason
 
-PROTOCOL = b"kvcs-1".hex()
-LENGTHS = (6, 16, 32, 32, 16)
-"""Octets of the five fields (KVCS-3.1-2)."""
+Name: TypeAlias = tuple[str, ...]
 
 
-@judge("asks-longest-prefix-first", publisher=NODE)
-def asks_longest_prefix_first(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The first SUBSCRIBE_NAMESPACE of the consumer has the first four fields of the publication,
-    which is anchored at the whole prompt, and none has fewer than four."""
-    name = arguments.get("publisher", "publisher")
-    right = evidence.facts["publications"][name]["namespace"][:4]
-    probes = list(evidence.messages(RELAY, "SubscribeNamespace"))
-    if not probes:
-        yield unseen("no SUBSCRIBE_NAMESPACE was sent")
-        return
-    wide = next((entry for entry in probes if len(entry[1]["prefix"]) < len(right)), None)
-    first = probes[0] if probes[0][1]["prefix"] != right else None
-    if wrong := wide or first:
-        yield contradicted(
-            Reason.REQUEST_SHAPE,
-            "SUBSCRIBE_NAMESPACE asks for something else than the whole prompt first",
-            expected="/".join(right),
-            observed="/".join(wrong[1]["prefix"]),
-            record=wrong[0],
-            octets=wrong[0].data.get("raw", ""),
-        )
-    else:
-        yield upheld(f"the longest prefix first, {len(probes)} asked in all", probes[0][0])
-
-
-@judge("asks-computed-prefixes", of=LABEL, down_to=NUMBER)
-def asks_computed_prefixes(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every SUBSCRIBE_NAMESPACE has four fields, "kvcs-1", the Scope ID, the Compatibility ID and
-    a Block Key that follow from scope key, descriptor and tokens; with `down-to`, the prefixes are
-    asked one block shorter each time, from the whole prompt down to so many blocks."""
-    want = wanted(evidence, arguments)
-    probes = list(asked(evidence, "SubscribeNamespace"))
-    if want is None or not probes:
-        yield unseen("no SUBSCRIBE_NAMESPACE was sent")
-        return
-    fields = [PROTOCOL, want.data["scope_id"], want.data["compat_id"]]
-    keys = want.data["block_keys"]
-    for record, message in probes:
-        prefix = message["prefix"]
-        if prefix[:3] != fields or len(prefix) != 4 or prefix[3] not in keys:
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                "SUBSCRIBE_NAMESPACE has other fields than scope key, descriptor and tokens give",
-                expected="/".join([*fields, "a Block Key of the prompt"]),
-                observed="/".join(prefix),
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-            return
-    depths = [keys.index(message["prefix"][3]) + 1 for _, message in probes]
-    right = list(range(len(keys), arguments.get("down-to", len(keys)) - 1, -1))
-    if "down-to" in arguments and depths != right:
-        yield contradicted(
-            Reason.REQUEST_ORDER,
-            "the prefixes were not asked one block shorter each time",
-            expected=f"prefixes of {', '.join(map(str, right))} blocks",
-            observed=f"of {', '.join(map(str, depths))}",
-            record=probes[-1][0],
-        )
-    else:
-        yield upheld(f"prefixes of {', '.join(map(str, depths))} blocks asked", probes[0][0])
-
-
-def _well_formed(namespace: list[str]) -> bool:
-    return tuple(len(field) // 2 for field in namespace) == LENGTHS and namespace[0] == PROTOCOL
-
-
-@judge("asks-only-namespaces-of-kvcs", of=LABEL)
-def asks_only_namespaces_of_kvcs(
-    evidence: Evidence, arguments: dict[str, Any]
-) -> Iterator[Finding]:
-    """Told of a namespace that has not the five fields of KVCS, the consumer asks nothing of it.
-    Counts once the consumer is done."""
-    told = [
-        record
-        for record, message in evidence.messages(RELAY, "Namespace", sent=True)
-        if not _suffix_right(message["suffix"])
-    ]
-    wrong = next(
-        (
-            (record, message)
-            for record, message in asked(evidence, "Subscribe", "Fetch")
-            if not _well_formed(message["track"]["namespace"])
-        ),
-        None,
-    )
-    if wrong:
-        yield contradicted(
-            Reason.NAMESPACE_SHAPE,
-            "a namespace of another shape was asked for a track",
-            expected="nothing asked of it: five fields of 6, 16, 32, 32 and 16 octets",
-            observed="/".join(wrong[1]["track"]["namespace"]),
-            record=wrong[0],
-            octets=wrong[0].data.get("raw", ""),
-        )
-    elif not told:
-        yield unseen("the consumer was told of no such namespace")
-    elif not finished(evidence, arguments):
-        yield unseen("the consumer did not come to its end")
-    else:
-        yield upheld("told of such a namespace, and asked nothing of it", told[0])
-
-
-def _suffix_right(suffix: list[str]) -> bool:
-    return [len(field) // 2 for field in suffix] == [16]
-
-
-@judge("publications-asked", required=("publishers",), publishers={"type": "array"}, of=LABEL)
-def publications_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Tracks are asked for of the publications of these publishers only, and, without `publishers`
-    in the list, of none at all. Counts once the consumer is done."""
+@judge(
+    "names-listed",
+    required=("of",),
+    of=LABEL,
+    publishers={"type": "array"},
+    announced={"type": "array"},
+    gone={"type": "array"},
+)
+def names_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The step's SUBSCRIBE_NAMESPACE is shown exactly the publications of `publishers` and the
+    namespaces that the steps `announced` announced, each once; for those of `gone` NAMESPACE_DONE
+    comes after it, for no others. Absence counts behind a fence of the node."""
     right = {
-        evidence.facts["publications"][name]["namespace"][-1]: name
-        for name in arguments["publishers"]
+        tuple(evidence.facts["publications"][name]["namespace"])
+        for name in arguments.get("publishers", [])
     }
-    found: dict[str, str] = {}
-    for record, message in asked(evidence, "Subscribe", "Fetch"):
-        publication = message["track"]["namespace"][-1]
-        if publication not in right:
-            yield contradicted(
-                Reason.NAMESPACE_SHAPE,
-                "a publication was asked that is not of the prefix",
-                expected=f"publications of {', '.join(arguments['publishers']) or 'nobody'}",
-                observed="/".join(message["track"]["namespace"]),
+    for label in arguments.get("announced", []):
+        right |= _announced(evidence, label)
+    gone = set().union(*(_announced(evidence, label) for label in arguments.get("gone", [])))
+    for request in evidence.asked(arguments["of"]):
+        yield _disorder(evidence, request) or _listed(evidence, request, right, gone)
+
+
+def _announced(evidence: Evidence, label: str) -> set[Name]:
+    """The namespaces that the step with this label announced."""
+    found = set()
+    for request in evidence.asked(label):
+        for _, message in evidence.messages(request.record.node, "PublishNamespace", sent=True):
+            if message["request_id"] == request.request:
+                found.add(tuple(message["namespace"]))
+    return found
+
+
+def _disorder(evidence: Evidence, request: Asked) -> Finding | None:
+    """A NAMESPACE_DONE whose NAMESPACE did not come before it on the request's stream."""
+    node = request.record.node
+    streams = {
+        record.data["stream"]
+        for record, message in evidence.messages(node, "SubscribeNamespace", sent=True)
+        if message["request_id"] == request.request
+    }
+    open_: set[Name] = set()
+    for record, message in evidence.messages(node, "Namespace", "NamespaceDone"):
+        if record.data["stream"] not in streams:
+            continue
+        suffix = tuple(message["suffix"])
+        if message["type"] == "Namespace":
+            open_.add(suffix)
+        elif suffix in open_:
+            open_.remove(suffix)
+        else:
+            return contradicted(
+                Reason.NAMESPACE_ABSENT,
+                f"{described(request)}: NAMESPACE_DONE came before its NAMESPACE",
+                expected="NAMESPACE, then NAMESPACE_DONE",
+                observed="/".join(suffix),
                 record=record,
-                octets=record.data.get("raw", ""),
+                octets=record.data["raw"],
             )
-            return
-        found[publication] = right[publication]
-    done = finished(evidence, arguments)
-    if done is None or not list(evidence.reports(CONSUMER, "restore")):
-        yield unseen("the consumer did not come to its end")
+    return None
+
+
+def _listed(evidence: Evidence, request: Asked, right: set[Name], gone: set[Name]) -> Finding:
+    told: dict[Name, int] = {}
+    ended: set[Name] = set()
+    for record in evidence.records(request.record.node, "kvcs:namespace", "kvcs:namespace-ended"):
+        if record.data["request"] != request.request:
+            continue
+        name = tuple(record.data["namespace"])
+        if record.name == "kvcs:namespace":
+            told[name] = told.get(name, 0) + 1
+            if name not in right:
+                return contradicted(
+                    Reason.NAMESPACE_LEAKED,
+                    f"{described(request)}: a namespace that does not belong there was shown",
+                    expected=f"{len(right)} namespaces",
+                    observed="/".join(name),
+                    record=record,
+                )
+            if told[name] > 1 and name not in ended:
+                return contradicted(
+                    Reason.NAMESPACE_LEAKED,
+                    f"{described(request)}: a namespace was shown twice",
+                    expected="NAMESPACE once",
+                    observed="/".join(name),
+                    record=record,
+                )
+        else:
+            ended.add(name)
+            if name not in gone:
+                return contradicted(
+                    Reason.NAMESPACE_ABSENT,
+                    f"{described(request)}: a namespace that is still there was taken back",
+                    expected="no NAMESPACE_DONE",
+                    observed="/".join(name),
+                    record=record,
+                )
+    if not fenced(evidence, request):
+        return unseen(f"{described(request)}: no fence came after it")
+    missing = sorted(right - told.keys())
+    stale = sorted(gone - ended)
+    if missing or stale:
+        return contradicted(
+            Reason.NAMESPACE_ABSENT,
+            f"{described(request)}: "
+            + ("a namespace was not shown" if missing else "a namespace was not taken back"),
+            expected="/".join((missing or stale)[0]),
+            observed=f"{len(told)} shown, {len(ended)} taken back before the fence",
+            record=request.record,
+        )
+    return upheld(f"{described(request)}: {len(told)} shown, {len(ended)} taken back")
+
+
+@judge("no-publish", required=("at",), at=NODE)
+def no_publish(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The node, which asked for no Tracks, is sent no PUBLISH before its last fence."""
+    node = arguments["at"]
+    record = next((record for record, _ in evidence.messages(node, "Publish")), None)
+    fence = next(evidence.records(node, "kvcs:fence"), None)
+    if record is not None:
+        yield contradicted(
+            Reason.AUTH_LEAKED,
+            f"{node}: a PUBLISH came that it had not asked for",
+            expected="no PUBLISH",
+            observed="PUBLISH",
+            record=record,
+        )
+    elif fence is None:
+        yield unseen(f"{node}: no fence")
     else:
-        yield upheld(f"asked: {', '.join(sorted(found.values())) or 'no publication'}", done)
-
-
-@judge("names-tell-nothing", of=LABEL)
-def names_tell_nothing(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Names that the consumer asks for hold neither the model's name nor token ids: their fields
-    have the lengths of keyed identifiers, and track names are of the grammar."""
-    names = [
-        (record, message.get("prefix") or message["track"]["namespace"], message.get("track"))
-        for record, message in asked(evidence, "SubscribeNamespace", "Subscribe", "Fetch")
-    ]
-    if not names:
-        yield unseen("the consumer asked for nothing")
-        return
-    for record, fields, track in names:
-        text = "/".join(fields) + (track["name"].encode().hex() if track else "")
-        secret = next((word for word in _secrets(evidence) if word in text), None)
-        if secret:
-            yield contradicted(
-                Reason.NAMESPACE_LEAKED,
-                "a name tells what the cache is of",
-                expected="keyed identifiers",
-                observed=f"{bytes.fromhex(secret).decode()!r} in {text}",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-            return
-    yield upheld(f"{len(names)} requests with names that tell nothing", names[0][0])
-
-
-def _secrets(evidence: Evidence) -> list[str]:
-    """What must not stand in a name, in hex: the parts of the model's name."""
-    from kvcs_conformance.scenario import MODEL
-
-    return [part.encode().hex() for part in (MODEL, *MODEL.split("/"))]
+        yield upheld(f"{node}: no PUBLISH came", fence)

@@ -13,6 +13,7 @@ from kvcs_conformance.cases.words import (
     publisher,
     relay,
     scripted,
+    scripted_access,
     scripted_delivery,
 )
 from kvcs_conformance.cases.words.base import NAME, Schema, Word
@@ -25,7 +26,7 @@ TAMPERS: dict[str, Word] = publisher.TAMPERS | faults.TAMPERS
 STEPS: dict[str, dict[str, Word]] = {
     "publisher": publisher.STEPS,
     "origin": origin.STEPS,
-    "scripted": scripted.STEPS | scripted_delivery.STEPS,
+    "scripted": scripted.STEPS | scripted_access.STEPS | scripted_delivery.STEPS,
     "relay": relay.STEPS,
     "consumer": consumer.STEPS,
     "network": network.STEPS,

@@ -6,6 +6,7 @@ from kvcs_conformance.cases.words.base import (
     COUNT,
     LABEL,
     SPAN,
+    TOKEN,
     TRACKS,
     Schema,
     Word,
@@ -61,6 +62,7 @@ _ATTEMPT: Schema = {
 }
 
 _WHICH: dict[str, Schema] = {"publication": COUNT}
+_AS: dict[str, Schema] = {"token": TOKEN, **LABEL}
 
 STEPS: dict[str, Word] = table(
     Word(
@@ -74,24 +76,24 @@ STEPS: dict[str, Word] = table(
     Word(
         "subscribe",
         "SUBSCRIBE these tracks; `from: start` is Next Object and a fill from {0,0}, `from: next` "
-        "no fill, `from: current` a fill of the current Group; `publication: n` is the n-th that was "
-        "announced to this node, from 0",
+        "no fill, `from: current` a fill of the current Group; `publication: n` is the n-th one "
+        "announced to this node, from 0; `token` goes in place of the node's own",
         TRACKS,
-        {"from": {"enum": ["start", "next", "current"]}, **_WHICH, **LABEL},
+        {"from": {"enum": ["start", "next", "current"]}, **_WHICH, **_AS},
         ("from",),
     ),
     Word(
         "fetch",
         "FETCH these tracks, Groups `layers: [first, last]`, ascending; `publication` as above",
         TRACKS,
-        {"layers": SPAN, **_WHICH, **LABEL},
+        {"layers": SPAN, **_WHICH, **_AS},
         ("layers",),
     ),
     Word(
         "track-status",
         "ask TRACK_STATUS of these tracks",
         TRACKS,
-        LABEL,
+        _AS,
     ),
     Word(
         "subscribe-namespace",
@@ -99,12 +101,12 @@ STEPS: dict[str, Word] = table(
         "prefix that only looks like it: `scope-cut` (scope one octet short), `scope-other` (last "
         "octet differs), `boundary-moved` (first scope octet moved to field 0)",
         {"enum": [1, 2, 4, 5, "scope-cut", "scope-other", "boundary-moved"]},
-        LABEL,
+        _AS,
     ),
     Word(
         "publish-namespace",
         "PUBLISH_NAMESPACE of a new publication of the same prefix and scope",
         {"const": "same-scope"},
-        LABEL,
+        _AS,
     ),
 )

@@ -42,6 +42,7 @@ class ScriptedNode(Node):
         self.tokens: tuple[Token, ...] = (bearer(self.token),) if self.token else ()
         self._requests: dict[Request, tuple[str, str]] = {}
         self._attempts: dict[Session, Attempt] = {}
+        self._updates: dict[int, tuple[str, str]] = {}
 
     # The node.
 
@@ -109,6 +110,10 @@ class ScriptedNode(Node):
             case ev.SubscriptionEnded(request=request, message=message, complete=complete):
                 whole = complete and message.status_code == _TRACK_ENDED
                 self._keep("kvcs:track-ended", request, complete=whole, code=message.status_code)
+            case ev.UpdateAnswered(request=request, update_id=number, response=response):
+                label, kind = self._updates.get(number, ("", ""))
+                values = {"label": label, "kind": kind, "request": request.id, "update": number}
+                self.recorder.trace("kvcs:update-answered", {**values, "response": response})
             case ev.SessionClosed(code=code, reason=reason, by_peer=by_peer):
                 self.ready = False
                 values = {"code": code, "reason": reason, "by_peer": by_peer}
@@ -148,6 +153,13 @@ class ScriptedNode(Node):
     def requests(self, label: str) -> list[Request]:
         """The requests that the step with this label opened."""
         return [request for request, (own, _) in self._requests.items() if own == label]
+
+    def update(self, label: str, of: str, request: Request, parameters: Parameters) -> None:
+        """REQUEST_UPDATE; `kvcs:updated` links its Request ID to the labels of the two steps."""
+        number = request.session.update(request, parameters)
+        self._updates[number] = (label, request.kind.name)
+        values = {"label": label, "of": of, "request": request.id, "update": number}
+        self.recorder.trace("kvcs:updated", {**values, "kind": request.kind.name})
 
     def attempt(self, label: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """Let each of them write what it says, all at once, each on a connection of its own."""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kvcs.authorization import bearer
 from moqt.session import Session
 from moqt.wire.filters import FROM_START, NEXT_OBJECT, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 from moqt.wire.names import FullTrackName
+from moqt.wire.tokens import Token
 
 from kvcs_conformance.errors import SetupFailed
+from kvcs_conformance.nodes.node import TOKENS
 
 if TYPE_CHECKING:
     from kvcs_conformance.nodes.scripted.node import ScriptedNode
@@ -38,11 +41,19 @@ def step(word: str) -> Callable[[StepFunction], StepFunction]:
     return enter
 
 
+def tokens_of(node: ScriptedNode, body: Mapping[str, Any]) -> tuple[Token, ...]:
+    """The tokens that go with the requests of a step: its own, or those of the node."""
+    if "token" not in body:
+        return node.tokens
+    value = TOKENS[body["token"]]
+    return (bearer(value),) if value else ()
+
+
 @step("subscribe")
 def subscribe(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     """One SUBSCRIBE for each track, with Next Object and perhaps a fill."""
     parameters = Parameters(
-        authorization_tokens=node.tokens,
+        authorization_tokens=tokens_of(node, body),
         location_filter=NEXT_OBJECT,
         fill=_FILLS.get(body["from"]),
     )
@@ -61,7 +72,7 @@ def fetch(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     first, last = body["layers"]
     wanted = LocationFilter(LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first)
     parameters = Parameters(
-        authorization_tokens=node.tokens, location_filter=wanted, group_order=_ASCENDING
+        authorization_tokens=tokens_of(node, body), location_filter=wanted, group_order=_ASCENDING
     )
     for track in body["fetch"]:
         node.ask(
@@ -75,7 +86,7 @@ def fetch(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
 @step("track-status")
 def track_status(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     """One TRACK_STATUS for each track."""
-    parameters = Parameters(authorization_tokens=node.tokens)
+    parameters = Parameters(authorization_tokens=tokens_of(node, body))
     for track in body["track-status"]:
         node.ask(
             label,
@@ -88,7 +99,7 @@ def track_status(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> Non
 @step("subscribe-namespace")
 def subscribe_namespace(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     """SUBSCRIBE_NAMESPACE of a prefix of the publication's namespace, or of what looks like one."""
-    parameters = Parameters(authorization_tokens=node.tokens)
+    parameters = Parameters(authorization_tokens=tokens_of(node, body))
     prefix = _prefix(node.setting.namespace(), body["subscribe-namespace"])
     node.ask(
         label,
@@ -99,9 +110,9 @@ def subscribe_namespace(node: ScriptedNode, label: str, body: Mapping[str, Any])
 
 
 @step("publish-namespace")
-def publish_namespace(node: ScriptedNode, label: str, _: Mapping[str, Any]) -> None:
+def publish_namespace(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     """PUBLISH_NAMESPACE of a new publication of the same prefix and scope."""
-    parameters = Parameters(authorization_tokens=node.tokens)
+    parameters = Parameters(authorization_tokens=tokens_of(node, body))
     another = node.scenario.publication_id("another publisher")
     namespace = (*node.setting.namespace()[:4], another)
     node.ask(
