@@ -79,6 +79,14 @@ def test_octets_that_nothing_names_are_shown_as_they_are(tmp_path: Path) -> None
     assert "octets from 5: c0 ff ee" in as_text(told, tmp_path)
 
 
+def test_any_number_of_octets_is_cut_only_where_it_is_shown(tmp_path: Path) -> None:
+    """A manifest of thousands of octets is counted whole."""
+    told = explained(tmp_path, finding={"octets": "ab" * 5001})
+    assert told.octets is not None
+    assert told.octets.count == 5001
+    assert "the first 64 of 5001" in as_text(told, tmp_path)
+
+
 def test_the_twin_that_passed_is_told(tmp_path: Path) -> None:
     """With a case that ran and a twin beside it, the twin has passed."""
     made = result([case(NAME, "fail")])

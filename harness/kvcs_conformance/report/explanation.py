@@ -129,8 +129,11 @@ def explain_case(
     out: Path, result: Mapping[str, Any], case: Mapping[str, Any], catalogue: Catalogue
 ) -> Explanation:
     """The explanation of one case of a run; what of the evidence is unreadable is said in it."""
+    octets_of = [finding.get("octets", "") for finding in case["findings"]]
     case = plain_values(case)
-    findings: Sequence[Mapping[str, Any]] = case["findings"]
+    findings: Sequence[dict[str, Any]] = case["findings"]
+    for finding, octets in zip(findings, octets_of, strict=True):
+        finding["octets"] = octets  # hexadecimal, and whole: fields are read from it
     of_twin = case["verdict"] == Verdict.BLOCKED and case["reason"] == Reason.TWIN_FAILED
     open_ = [finding for finding in findings if finding["outcome"] != "upheld"]
     decisive = open_[1] if of_twin and len(open_) > 1 else open_[0] if open_ else None
@@ -143,7 +146,7 @@ def explain_case(
     reason = case["reason"] or ""
     known = case.get("known")
     spoken = (decisive or {}).get("requires") or case["requires"]
-    octets = decode(decisive, record if bearing is Bearing.EXACT else None) if decisive else None
+    exact = record if bearing is Bearing.EXACT else None
     return Explanation(
         id=case["id"],
         title=case["title"],
@@ -158,7 +161,7 @@ def explain_case(
         found=decisive["text"] if decisive else "",
         expected=decisive.get("expected", "") if decisive else "",
         observed=decisive.get("observed", "") if decisive else "",
-        octets=octets,
+        octets=decode(decisive, exact) if decisive else None,
         blame=case["blame"],
         blame_text=case.get("blame_text", ""),
         place=_where(*place) if place else "",
