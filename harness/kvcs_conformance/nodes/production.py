@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class Production:
         self._link = link
         self._next_layer: dict[int, int] = {}
         self._completing: set[int] = set()
+        self._actions: deque[Callable[[], None]] = deque()
         self._free_at = 0.0
 
     def open_first(self) -> None:
@@ -102,9 +104,11 @@ class Production:
     def _then(self, delay: float, action: Callable[[], None]) -> None:
         now = self._link.now()
         self._free_at = max(now, self._free_at) + delay
+        self._actions.append(action)
+        self._link.later(self._name, self._free_at - now, self._act)
 
-        def act() -> None:
-            if self.publication.state is PublicationState.RUNNING:
-                action()
-
-        self._link.later(self._name, self._free_at - now, act)
+    def _act(self) -> None:
+        """What was asked first: timers a millisecond apart may come out of order."""
+        action = self._actions.popleft()
+        if self.publication.state is PublicationState.RUNNING:
+            action()
