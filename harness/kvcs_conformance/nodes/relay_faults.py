@@ -132,12 +132,22 @@ class NoFetchOk(Fault):
 class FetchEndsEarly(Fault):
     """Believes that what it has is all there is."""
 
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        super().__init__(value)
+        self._cut: set[Request] = set()
+
+    def requested(self, relay: FaultyRelay, request: Request) -> bool:
+        if request.kind is RequestKind.FETCH and self.acts():
+            self._cut.add(request)
+        return False
+
     def fetch_ok(self, request: Request, message: FetchOk) -> FetchOk | None:
-        last = Location(self.value["layer"], _LAST)
-        return replace(message, end=min(message.end, last))
+        if request not in self._cut:
+            return message
+        return replace(message, end=min(message.end, Location(self.value["layer"], _LAST)))
 
     def item(self, request: Request, item: Object, via: str) -> FetchItem | None:
-        late = via == "fetch" and item.location.group > self.value["layer"]
+        late = request in self._cut and item.location.group > self.value["layer"]
         return FetchState.END if late else item
 
 
