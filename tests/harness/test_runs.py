@@ -46,32 +46,6 @@ def command(*arguments: str | Path) -> int:
     return stopped.value.code
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [case.id for case in CASES])
-def test_the_reference_passes(name: str) -> None:
-    """Each case passes on the reference over the simulated network, with another seed too."""
-    for seed in (0, 11):
-        outcome = run_case(case(name), CATALOGUE, link="memory", seed=seed)
-        decisive = outcome.assessment.decisive
-        assert (outcome.assessment.verdict, decisive) == ("pass", None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(MUTANTS))
-def test_each_mutant_is_caught(name: str) -> None:
-    """Each known-bad peer fails the cases that name it, for its own reason, and strays nowhere."""
-    matrix = selftest(
-        [one for one in CASES if one.sut == MUTANTS[name].role],
-        {name: MUTANTS[name]},
-        CATALOGUE,
-        link="memory",
-        seed=0,
-        reference=False,
-    )
-    (row,) = matrix["mutants"]
-    assert (row["verdict"], row["missed_by"], row["strays"]) == ("killed", [], [])
-
-
 def test_every_case_has_a_mutant_and_every_mutant_a_case() -> None:
     """The links between cases and mutants hold in both directions."""
     assert check_links(CASES, MUTANTS) is None
