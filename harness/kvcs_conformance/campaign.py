@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
 from kvcs_conformance.cases.load import Case
@@ -57,13 +58,18 @@ class Campaign:
         finished = run_all(
             work_on, self.orders, todo, workers=workers, limit=self.orders.longest, watch=watch
         )
-        for index, entry in finished:
-            case = todo[index]
-            if isinstance(entry, Lost):
-                entry = lost_entry(self.orders, case, entry.text)
-            self.entries[case.id] = entry
-            if self.orders.out and time.monotonic() > self._written + _WRITE_EVERY:
-                self._write()
+        with closing(finished):
+            for index, entry in finished:
+                if isinstance(entry, Lost):
+                    self.lose(todo[index], entry.text)
+                else:
+                    self.entries[todo[index].id] = entry
+                if self.orders.out and time.monotonic() > self._written + _WRITE_EVERY:
+                    self._write()
+
+    def lose(self, case: Case, why: str) -> None:
+        """Give up a case whose process did not come to an end with it."""
+        self.entries[case.id] = lost_entry(self.orders, case, why)
 
     def close(self, finish: Finish) -> dict[str, Any]:
         """The result as `finish` marks it, written; with the cases that were not run."""

@@ -11,7 +11,7 @@ import gc
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
@@ -66,13 +66,13 @@ def run_all(
     workers: int,
     limit: Callable[[Item], float],
     watch: Watch,
-) -> Iterator[tuple[int, Result | Lost]]:
+) -> Generator[tuple[int, Result | Lost], None, None]:
     """Call `function(context, item)` for each item; index and result, in the order of their ends.
 
     With one worker in this process, with more in as many others: function, context, items and
     results are then pickled, and a job that goes on for more than `limit(item)` seconds is lost.
-    An exception that `function` raises is raised here, and ends what still runs; so does closing
-    the iterator.
+    An exception that `function` raises is raised here, and ends what still runs. Whoever does not
+    take all results must close the generator: processes that run do not hear SIGTERM.
     """
     workers = min(workers, len(items))
     if workers > 1:
@@ -85,7 +85,7 @@ def _alone(
     context: Context,
     items: Sequence[Item],
     watch: Watch,
-) -> Iterator[tuple[int, Result | Lost]]:
+) -> Generator[tuple[int, Result | Lost], None, None]:
     for index, item in enumerate(items):
         watch.started(index)
         result = function(context, item)
@@ -125,7 +125,7 @@ class _Crew(Generic[Context, Item, Result]):
         # Imported once, by the process that all workers are forked from.
         multiprocessing.set_forkserver_preload(["kvcs_conformance.casework"])
 
-    def run(self, count: int) -> Iterator[tuple[int, Result | Lost]]:
+    def run(self, count: int) -> Generator[tuple[int, Result | Lost], None, None]:
         try:
             for _ in range(count):
                 self._hire()

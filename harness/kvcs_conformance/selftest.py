@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -97,10 +98,12 @@ def selftest(
     trials = [*_trials(bench, mutants, reference)]
     function = _known if workers > 1 else partial(_try, mutants)
     seen: dict[Trial, Seen] = {}
-    for index, found in run_all(
+    finished = run_all(
         function, bench, trials, workers=workers, limit=bench.longest, watch=watch or Unwatched()
-    ):
-        seen[trials[index]] = _lost(found.text) if isinstance(found, Lost) else found
+    )
+    with closing(finished):
+        for index, found in finished:
+            seen[trials[index]] = _lost(found.text) if isinstance(found, Lost) else found
     rows = [
         _row(mutant, bench, seen)
         for mutant in sorted(mutants.values(), key=lambda mutant: mutant.id)

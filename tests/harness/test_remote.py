@@ -17,6 +17,7 @@ from kvcs_conformance import datafiles
 from kvcs_conformance.cases import Case, load_cases, select
 from kvcs_conformance.cli import main
 from kvcs_conformance.remote import Remote
+from kvcs_conformance.report.explanation import again
 
 CASES = load_cases(catalogues.load(), check=False)
 COMMAND = "import sys; from kvcs_conformance.cli import main; main(sys.argv[1:])"
@@ -73,6 +74,8 @@ def test_cases_run_against_a_relay_in_another_process(relay: str, tmp_path: Path
         assert {"pass": 2, "not-applicable": 1} == result["summary"]
         assert (relay, "quic") == (result["peers"]["relay"], result["link"])
         assert {"url": relay, "insecure": True} == result["remote"]
+        command_again = again(result, result["cases"][-1])
+        assert command_again.endswith(f"--relay {relay} --insecure")
         assert 0 == command("recheck", out)
         assert 0 == command("run", "--resume", out)
         assert result == result_in(out)

@@ -192,6 +192,9 @@ def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
         if name != "reference":
             # A known-bad peer is named after its role; any other is given as the role's option.
             words += ["--mutant" if name.startswith(f"{role}/") else f"--{role}", plain(name)]
+    remote = result.get("remote", {})
+    words += ["--insecure"] if remote.get("insecure") else []
+    words += ["--ca", plain(remote["ca"])] if "ca" in remote else []
     for feature in result.get("lacks", ()):
         words += ["--lacks", plain(feature)]
     return shlex.join(words)
