@@ -99,6 +99,17 @@ def test_the_same_message_again_and_again_is_counted() -> None:
     assert row.text == "SETUP ×10"
 
 
+def test_ids_of_any_size_are_told() -> None:
+    """Object IDs go up to 2^64 - 1, and a run of them may skip."""
+    nodes = {"relay": {"kind": "relay"}, "consumer": {"kind": "scripted"}}
+    sent = [obj(0, item, octets=b"", sent=True) for item in (2**64 - 3, 2**64 - 2, 2**64 - 1)]
+    (row,) = timeline(evidence("relay", {"relay": sent}, publishers=(), nodes=nodes)).rows
+    assert row.text == f"k.raw.s0 (0, {2**64 - 3}–{2**64 - 1})"
+    sent = [obj(0, item, octets=b"", sent=True) for item in (0, 2**64 - 1)]
+    (row,) = timeline(evidence("relay", {"relay": sent}, publishers=(), nodes=nodes)).rows
+    assert row.text == f"k.raw.s0 (0, 0, {2**64 - 1})"
+
+
 def test_odd_records_break_nothing() -> None:
     """A log that some other program wrote may lack what ours has."""
     events: list[Event] = [

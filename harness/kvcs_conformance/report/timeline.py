@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Record
@@ -348,7 +349,7 @@ def _objects_text(row: Row) -> str:
 
 
 def _span(numbers: list[int]) -> str:
-    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+    if len(numbers) > 1 and all(b == a + 1 for a, b in pairwise(numbers)):
         return f"{numbers[0]}–{numbers[-1]}"
     shown = ", ".join(map(str, numbers[:6]))
     return shown if len(numbers) <= 6 else f"{shown}, … {len(numbers)} Objects"
