@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,7 +49,8 @@ class _Renaming(Publisher):
         class Renamed(PublicationSpec):
             def namespace(self, keys: Sequence[bytes]) -> KvcsNamespace:
                 right = super().namespace(keys)
-                return shown(*right.fields[1:])
+                renamed: KvcsNamespace = shown(*right.fields[1:])
+                return renamed
 
         return super().open(Renamed(**values))
 
@@ -238,6 +240,21 @@ class KeepsIdentityAfterUpdate(Publisher):
             model = first.spec.descriptor["model"]
             spec = replace(spec, descriptor={**spec.descriptor, "model": model})
         return super().open(spec)
+
+
+@mutant(
+    "publisher/seeds-chain-by-process",
+    requires=("KVCS-2-1", "KVCS-3.1-6", "KVCS-5-7"),
+    reasons=(*_IDENTITY, Reason.MANIFEST_SEGMENTS),
+)
+class SeedsChainByProcess(Publisher):
+    """The chain of Block Keys begins with a number that every process draws anew."""
+
+    def open(self, spec: PublicationSpec) -> Publication:
+        return super().open(replace(spec, salt=spec.salt + _OF_THIS_PROCESS))
+
+
+_OF_THIS_PROCESS = secrets.token_bytes(8)
 
 
 class _Crossed(PublicationSpec):

@@ -8,8 +8,9 @@ from kvcs.names import DataTrack, TrackName
 from kvcs.publisher import PublicationSpec, Publisher
 from kvcs.publisher.production import SegmentProduction
 from kvcs.publisher.publication import Publication
+from moqt.origin import LocalTrack
 from moqt.wire.errors import PublishDoneCode
-from moqt.wire.names import Location
+from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import Object, ObjectStatus
 
 from kvcs_conformance.mutants.registry import mutant
@@ -246,6 +247,24 @@ class MarksLastGroupAsTrack(Publication):
             sender.offer(end)
         self._tracks[track].end_subgroup(group, 0)
         self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
+
+
+class _Unending(LocalTrack):
+    """A track whose streams do not end with their Groups."""
+
+    def end_subgroup(self, group: int, subgroup: int) -> None:
+        self._open.pop((group, subgroup), None)
+
+
+@mutant("publisher/loses-fin", requires=("MOQT-R164",), reasons=(Reason.STREAM_END,))
+class LosesFin(Publisher):
+    """The stream of a Group stays open after its last Object."""
+
+    def add_track(
+        self, track: FullTrackName, *, properties: bytes = b"", default_priority: int | None = None
+    ) -> LocalTrack:
+        local = self.tracks[track] = _Unending(track, properties, default_priority)
+        return local
 
 
 @mutant(

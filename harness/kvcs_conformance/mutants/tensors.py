@@ -48,6 +48,21 @@ class SwapsOctetsOfElements(_Sections):
         return [swapped(one) for one in k], [swapped(one) for one in v]
 
 
+@mutant("publisher/heads-before-tokens", requires=("KVCS-4-15",), reasons=_TENSORS)
+class HeadsBeforeTokens(_Sections):
+    """Sections are laid out head by head although the descriptor says token by token."""
+
+    def altered(self, k: list[bytes], v: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        heads, tokens = int(self.spec.descriptor["kv_heads"]), self.spec.block_tokens
+
+        def turned(section: bytes) -> bytes:
+            size = len(section) // (heads * tokens)
+            rows = [section[at : at + size] for at in range(0, len(section), size)]
+            return b"".join(rows[t * heads + h] for h in range(heads) for t in range(tokens))
+
+        return [turned(one) for one in k], [turned(one) for one in v]
+
+
 @mutant("publisher/pairs-v-of-next-block", requires=("KVCS-4-15", "KVCS-4-17"), reasons=_TENSORS)
 class PairsVOfNextBlock(_Sections):
     """The v Object of a block carries the V section of the next one."""
@@ -98,6 +113,21 @@ class SendsHalfPrecision(Publication):
     def _encode(self, track: DataTrack, sections: Mapping[Component, Octets]) -> Octets:
         data = super()._encode(track, sections)
         return bytes(data)[1::2] if track.codec == "raw" else data
+
+
+@mutant(
+    "publisher/replicates-heads",
+    requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17", "KVCS-9-1", "KVCS-A-2"),
+    reasons=(*_TENSORS, Reason.PAYLOAD_LENGTH, Reason.PAYLOAD_DIGEST, Reason.PAYLOAD_FIELD),
+)
+class ReplicatesHeads(Publication):
+    """Raw Data holds every head twice, as the tensor-parallel ranks of the producer have them."""
+
+    def _encode(self, track: DataTrack, sections: Mapping[Component, Octets]) -> Octets:
+        data = bytes(super()._encode(track, sections))
+        size = 2 * int(self.spec.descriptor["head_dim"])
+        heads = [data[at : at + size] for at in range(0, len(data), size)]
+        return b"".join(head * 2 for head in heads) if track.codec == "raw" else data
 
 
 @mutant(
