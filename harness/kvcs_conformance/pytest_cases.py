@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from kvcs_conformance.report.explain import as_text, known_words
 from kvcs_conformance.report.explanation import explain_case
 from kvcs_conformance.verdicts import GOOD, Verdict
 
-_ENTRY = "kvcs"
+_ENTRY = "kvcs_entry"
+"""The attribute of a report that holds the entry of the result, as JSON: it may have to travel."""
+
 _SKIPS = (Verdict.UNSUPPORTED, Verdict.NOT_APPLICABLE)
 
 
@@ -100,11 +103,21 @@ class Cases:
         for case in self.campaign.cases:
             items.append(CaseItem.from_parent(session, nodeid=case.id, case=case, cases=self))
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Give the report of a case its entry."""
+        report = yield
+        if isinstance(item, CaseItem) and item.entry is not None:
+            setattr(report, _ENTRY, json.dumps(item.entry))
+        return report
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the entry of a case, from whatever process it comes."""
-        for name, entry in report.user_properties if report.when == "call" else ():
-            if name == _ENTRY and isinstance(entry, dict):
-                self.campaign.entries[entry["id"]] = entry
+        if hasattr(report, _ENTRY):
+            entry = json.loads(getattr(report, _ENTRY))
+            self.campaign.entries[entry["id"]] = entry
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -120,6 +133,7 @@ class CaseItem(pytest.Item):
 
     def __init__(self, *, case: Case, cases: Cases, **more: Any) -> None:
         super().__init__(case.id, **more)
+        self.entry: dict[str, Any] | None = None
         self._case = case
         self._cases = cases
         self.add_marker(case.sut)
@@ -130,7 +144,7 @@ class CaseItem(pytest.Item):
         """Run the case: a skip, an expected failure, a pass, or NotPassed."""
         cases = self._cases
         entry = work_on(cases.campaign.orders, self._case)
-        self.user_properties.append((_ENTRY, entry))
+        self.entry = entry
         (marked,) = cases.result_of(entry)["cases"]
         told = "; ".join(self._why(marked))
         if entry["verdict"] in _SKIPS:

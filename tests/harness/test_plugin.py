@@ -65,6 +65,14 @@ def test_a_failure_is_explained(run: RunPytest, tmp_path: Path) -> None:
     assert "relay/changes-payload" == result["peers"]["relay"]
 
 
+def test_cases_run_in_several_processes(run: RunPytest, tmp_path: Path) -> None:
+    """With pytest-xdist the result is that of all processes."""
+    done = run("-p", "xdist", "-n", "2", "--kvcs-select", "publisher/priority/*",
+               "--kvcs-out", tmp_path / "out")  # fmt: skip
+    done.assert_outcomes(passed=2)
+    assert {"pass": 2} == json.loads((tmp_path / "out/results.json").read_text())["summary"]
+
+
 def test_what_is_known_is_expected(run: RunPytest, tmp_path: Path) -> None:
     """A known failure is an expected failure; when it passes, that is a failure."""
     known = tmp_path / "known.yaml"
