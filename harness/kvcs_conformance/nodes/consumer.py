@@ -46,10 +46,10 @@ def consume_request(
         producers=keys if authentic else {},
         authorization=(bearer(token),) if token else (),
         budgets=Budgets(
-            connect=budget,
+            connect=max(budget, 2.0),
             probe=min(0.5, budget / 4),
             discovery=budget,
-            manifest=budget,
+            manifest=budget / 2,
             stall=budget / 4,
             recovery=budget,
             completion=budget,
