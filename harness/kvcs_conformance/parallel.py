@@ -12,7 +12,7 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import BaseContext
@@ -27,8 +27,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_GRACE = 5.0
-"""Seconds that a process has to be gone once its pipe has ended."""
+_PATIENCE = 60.0
+"""Seconds that a process has to start, and to be gone once its pipe has ended."""
+
+_READY, _DONE, _RAISED = "ready", "done", "raised"
+_STARTING = -1
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def _alone(
 
 @dataclass
 class _Worker:
-    """A process with the job that it has, and when that must be over."""
+    """A process with the job that it has (None: no more, -1: it starts), and when that must be
+    over."""
 
     process: BaseProcess
     pipe: Connection[Any, Any]
@@ -135,7 +139,7 @@ class _Crew(Generic[Context, Item, Result]):
                 ready = connection.wait(pipes, max(0.0, first - time.monotonic()))
                 for worker in busy:
                     if worker.pipe in ready:
-                        yield self._heard(worker)
+                        yield from self._heard(worker)
                     elif worker.ends <= time.monotonic():
                         yield self._lost(worker, "it went on for too long")
         finally:
@@ -150,9 +154,7 @@ class _Crew(Generic[Context, Item, Result]):
         with _deaf():
             process.start()
         theirs.close()
-        worker = _Worker(process, ours)
-        self._workers.append(worker)
-        self._give(worker)
+        self._workers.append(_Worker(process, ours, _STARTING, time.monotonic() + _PATIENCE))
 
     def _give(self, worker: _Worker) -> None:
         """Hand over the next job, or send the worker home."""
@@ -168,23 +170,28 @@ class _Crew(Generic[Context, Item, Result]):
         except OSError:
             """It has died; the end of its pipe says so."""
 
-    def _heard(self, worker: _Worker) -> tuple[int, Result | Lost]:
+    def _heard(self, worker: _Worker) -> Iterator[tuple[int, Result | Lost]]:
         assert worker.index is not None
         try:
-            result = worker.pipe.recv()
+            word, value = worker.pipe.recv()
         except (EOFError, OSError):
-            worker.process.join(_GRACE)
-            return self._lost(worker, f"its process ended: {_ending(worker.process.exitcode)}")
-        if isinstance(result, Exception):
-            raise result
+            worker.process.join(_PATIENCE)
+            yield self._lost(worker, f"its process ended: {_ending(worker.process.exitcode)}")
+            return
+        if word == _RAISED:
+            raise value
         index = worker.index
-        self._watch.ended(index)
+        if word == _DONE:
+            self._watch.ended(index)
         self._give(worker)
-        return index, result
+        if word == _DONE:
+            yield index, value
 
     def _lost(self, worker: _Worker, why: str) -> tuple[int, Lost]:
         assert worker.index is not None
         index = worker.index
+        if index == _STARTING:
+            raise RuntimeError(f"a process for cases did not start: {why}")
         _dismiss(worker)
         self._workers.remove(worker)
         self._watch.ended(index)
@@ -199,19 +206,15 @@ def _work(
     """What a worker does: one job after the other, until its pipe ends."""
     gc.freeze()  # what was imported stays; jobs leave little behind, so look for it seldom
     gc.set_threshold(100_000, 20, 50)
-    while True:
-        try:
+    with suppress(EOFError, OSError):
+        pipe.send((_READY, None))
+        while True:
             item = pipe.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            result: object = function(context, item)
-        except Exception as error:  # raised where the jobs come from
-            result = error
-        try:
-            pipe.send(result)
-        except OSError:
-            return
+            try:
+                said: tuple[str, object] = (_DONE, function(context, item))
+            except Exception as error:  # raised where the jobs come from
+                said = (_RAISED, error)
+            pipe.send(said)
 
 
 def _dismiss(worker: _Worker) -> None:

@@ -109,3 +109,36 @@ def test_an_alarm_ends_what_goes_on_for_too_long() -> None:
     assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
     with alarm(None):
         assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
+
+
+class Poison:
+    """A value that no other process can take in."""
+
+    def __setstate__(self, state: object) -> None:
+        """Never well."""
+        raise ValueError("poison")
+
+    def __getstate__(self) -> str:
+        """Something, so that it is taken in."""
+        return "poison"
+
+
+def taken(context: Poison, item: str) -> str:
+    """A job that is never reached."""
+    return item
+
+
+@pytest.mark.slow
+def test_processes_that_cannot_start_end_all() -> None:
+    """Nothing is lost one by one: the fault is that of the harness as a whole."""
+    with pytest.raises(RuntimeError, match="did not start: its process ended: exit code 1"):
+        next(
+            run_all(
+                taken,
+                Poison(),
+                ["a", "b"],
+                workers=2,
+                limit=lambda item: 60.0,
+                watch=Log(),
+            )
+        )
