@@ -9,8 +9,10 @@ import pytest
 from kvcs_conformance.cli import main
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import case_folder
+from kvcs_conformance.evidence.read import Record
 from kvcs_conformance.report.explain import as_text, find
 from kvcs_conformance.report.explanation import Bearing, Explanation, explain_case
+from kvcs_conformance.report.octets import decode
 from kvcs_conformance.report.plain import plain
 
 from tests.harness.evidence import payload
@@ -69,6 +71,17 @@ def test_octets_of_a_message_begin_with_its_type(tmp_path: Path) -> None:
     assert told.octets.structure == "control message"
     assert told.octets.fields[0].name == "Message Type"
     assert told.octets.fields[0].value == "0x4 SUBSCRIBE_OK"
+
+
+def test_octets_of_an_attempt_are_named_when_they_are_a_message() -> None:
+    """What a scripted node wrote raw is explained as far as it can be, legal or not."""
+    record = Record("hostile", 0, 0.0, "kvcs:attempt-lives", {"attempt": "long", "what": "x"})
+    found = decode({"octets": "10000100"}, record)
+    assert found is not None
+    assert (found.structure, found.fields[0].value) == ("control message", "0x10 GOAWAY")
+    other = decode({"octets": "7007"}, record)
+    assert other is not None
+    assert (other.structure, other.fields) == ("", ())
 
 
 def test_octets_that_nothing_names_are_shown_as_they_are(tmp_path: Path) -> None:

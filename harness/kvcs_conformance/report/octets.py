@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvcs.errors import PayloadError
-from kvcs.inspection.messages import explain_messages
+from kvcs.inspection.messages import explain_messages, is_message
 from kvcs.inspection.report import Line
 from kvcs.payload import FIELDS, decode_header
 from moqt.wire.drafts import DRAFT_22
@@ -47,6 +47,9 @@ def decode(finding: Mapping[str, Any], record: Record | None) -> Octets | None:
         return None
     octets, offset = bytes.fromhex(shown), finding.get("offset", 0)
     structure, fields = _fields(octets, offset, record.data if record else {})
+    attempt = record is not None and record.name.startswith("kvcs:attempt")
+    if attempt and offset == 0 and is_message(octets, DRAFT_22):
+        structure, fields = "control message", _message(octets)
     kept = octets[:_MOST_OCTETS].hex(" ")
     return Octets(structure, offset, len(octets), kept, fields)
 
