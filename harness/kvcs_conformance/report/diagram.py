@@ -179,7 +179,7 @@ class _Drawing:
     def _event(self, row: Row, y: int) -> Markup:
         x = self._x.get(row.source, _FIRST)
         return Markup('<circle class="e" cx="{0}" cy="{1}" r="3"/>{2}').format(
-            x, y + 15, self._label(row.text, x + 9, y + 19, self._gap - 20, "te")
+            x, y + 15, self._label(row.text, x + 9, y + 19, self._gap - 44, "te")
         )
 
     def _arrow(self, row: Row, y: int) -> Markup:
