@@ -133,7 +133,9 @@ def downstream_lives(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
         (record.index for record in evidence.records(node, "kvcs:attempt-closed")), default=-1
     )
     fence = next((r for r in evidence.records(node, "kvcs:fence") if r.index > last), None)
-    if closed is not None:
+    if closed is not None and not closed.data["by_peer"]:
+        yield unseen(f"{node}: it closed its own session: {closed.data['reason']}")
+    elif closed is not None:
         yield contradicted(
             Reason.CLOSE_UNEXPECTED,
             f"{node}: the session of who asked was closed",

@@ -49,7 +49,11 @@ class AuthorisesNoFetch(_Negligent):
     unasked = RequestKind.FETCH
 
 
-@mutant("relay/authorises-no-track-status", requires=("KVCS-8-4", "MOQT-R208"), reasons=LEAKED)
+@mutant(
+    "relay/authorises-no-track-status",
+    requires=("KVCS-8-4", "MOQT-R104", "MOQT-R208"),
+    reasons=(*LEAKED, Reason.REQUEST_CODE),
+)
 class AuthorisesNoTrackStatus(_Negligent):
     """TRACK_STATUS is not authorised."""
 
@@ -74,7 +78,11 @@ class AuthorisesNoPublish(_Negligent):
     unasked = RequestKind.PUBLISH
 
 
-@mutant("relay/tells-status-of-what-it-has", requires=("KVCS-8-4", "MOQT-R208"), reasons=LEAKED)
+@mutant(
+    "relay/tells-status-of-what-it-has",
+    requires=("KVCS-8-4", "MOQT-R104", "MOQT-R208"),
+    reasons=(*LEAKED, Reason.REQUEST_CODE),
+)
 class TellsStatusOfWhatItHas(Relay):
     """TRACK_STATUS of a Track that the relay knows is answered to anybody."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kvcs.names import KVCS_1
 from moqt.relay import Relay
 from moqt.session import Request, RequestKind, RequestState, Session
 from moqt.wire.errors import RemoteProtocolError, RequestErrorCode, RequestRefused, SessionError
@@ -34,29 +35,32 @@ class _Twice(Session):
         track_properties: bytes = b"",
     ) -> None:
         super().accept(request, parameters, track_properties)
-        if request.kind is self.kind:
+        namespace = request.namespace if request.track is None else request.track.namespace
+        if request.kind is self.kind and namespace and namespace[0] != KVCS_1:
             self._registry.of(request).send(RequestOk(NO_PARAMETERS))
 
 
 @mutant("relay/answers-publish-twice", requires=("MOQT-R111",), reasons=TWICE)
 class AnswersPublishTwice(_Twice):
-    """PUBLISH is answered with two REQUEST_OKs."""
+    """PUBLISH is answered with two REQUEST_OKs, unless the name is of KVCS."""
 
 
 @mutant("relay/answers-announcement-twice", requires=("MOQT-R191",), reasons=TWICE)
 class AnswersAnnouncementTwice(_Twice):
-    """PUBLISH_NAMESPACE is answered with two REQUEST_OKs."""
+    """PUBLISH_NAMESPACE is answered with two REQUEST_OKs, unless the name is of KVCS."""
 
     kind = RequestKind.PUBLISH_NAMESPACE
 
 
 @mutant("relay/answers-subscribe-twice", requires=("MOQT-R110",), reasons=TWICE)
 class AnswersSubscribeTwice(Session):
-    """SUBSCRIBE_OK is followed by a REQUEST_OK that answers nothing."""
+    """A SUBSCRIBE whose direction has ended gets a REQUEST_OK behind SUBSCRIBE_OK."""
 
     def accept_subscribe(self, request: Request, **options: Any) -> Any:
         sender = super().accept_subscribe(request, **options)
-        self._registry.of(request).send(RequestOk(NO_PARAMETERS))
+        stream = self._registry.of(request)
+        if stream.fin_received:
+            stream.send(RequestOk(NO_PARAMETERS))
         return sender
 
 
@@ -70,8 +74,9 @@ class LeavesTrackStatusOpen(Session):
         parameters: Parameters = NO_PARAMETERS,
         track_properties: bytes = b"",
     ) -> None:
-        if request.kind is RequestKind.TRACK_STATUS:
-            self._registry.of(request).finish()
+        stream = self._registry.of(request)
+        if request.kind is RequestKind.TRACK_STATUS and stream.fin_received:
+            stream.finish()
         else:
             super().accept(request, parameters, track_properties)
 
@@ -108,7 +113,11 @@ class LooksForSessionNames(_Looking):
     reserved = b".session"
 
 
-@mutant("relay/knows-no-subscribe-tracks", requires=("MOQT-R001",), reasons=CODE)
+@mutant(
+    "relay/knows-no-subscribe-tracks",
+    requires=("MOQT-R001", "MOQT-R088", "MOQT-R195"),
+    reasons=(*CODE, *REFUSED),
+)
 class KnowsNoSubscribeTracks(Session):
     """SUBSCRIBE_TRACKS is read and never answered."""
 
@@ -219,7 +228,9 @@ class _Lax(Session):
         return checked
 
 
-@mutant("relay/takes-any-number-of-ranges", requires=("MOQT-R037",), reasons=CODE)
+@mutant(
+    "relay/takes-any-number-of-ranges", requires=("MOQT-R037", "MOQT-R065"), reasons=(*CODE, *END)
+)
 class TakesAnyNumberOfRanges(_Lax):
     """More Ranges than announced are taken."""
 
@@ -361,7 +372,11 @@ class ForgetsAliasesOfRefusedRequests(Relay):
             raise
 
 
-@mutant("relay/refuses-invalid-tokens-as-unsupported", requires=("MOQT-R104",), reasons=CODE)
+@mutant(
+    "relay/refuses-invalid-tokens-as-unsupported",
+    requires=("KVCS-8-4", "MOQT-R104"),
+    reasons=CODE,
+)
 class RefusesInvalidTokensAsUnsupported(Relay):
     """A token that is not valid is refused with NOT_SUPPORTED."""
 

@@ -213,20 +213,24 @@ class IgnoresTheLastFieldOfAPrefix(_Telling):
 
 @mutant(
     "relay/takes-one-namespace-of-five-fields",
-    requires=("KVCS-3.1-1",),
-    reasons=(Reason.REQUEST_REFUSED,),
+    requires=("KVCS-3.1-1", "KVCS-10-10"),
+    reasons=(Reason.REQUEST_REFUSED, Reason.REQUEST_CODE),
 )
 class TakesOneNamespaceOfFiveFields(Relay):
-    """Of namespaces of five fields only the first one is taken; others are too long."""
+    """Of a session's namespaces of five fields only the first one is taken; others are too long."""
 
     def _dispatch(self, request: Request) -> None:
         whole = request.kind is RequestKind.PUBLISH_NAMESPACE and len(request.namespace or ()) == 5
-        if whole and any(self._routes.of_session(session) for session in self.sessions):
+        if whole and self._routes.of_session(request.session):
             raise RequestRefused("too many fields", RequestErrorCode.NAMESPACE_TOO_LARGE)
         super()._dispatch(request)
 
 
-@mutant("relay/publishes-to-everyone", requires=("MOQT-R113",), reasons=LEAKED)
+@mutant(
+    "relay/publishes-to-everyone",
+    requires=("KVCS-8-4", "MOQT-R113", "MOQT-R198"),
+    reasons=LEAKED,
+)
 class PublishesToEveryone(Relay):
     """A Track that has a publisher now is published to sessions that never asked for Tracks."""
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from moqt.relay import Relay
 from moqt.session import Request, RequestKind, Session
 from moqt.session.events import Event, ObjectReceived
-from moqt.wire.filters import LocationFilter
+from moqt.wire.filters import LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 
 from kvcs_conformance.joining import repeat_live, stop_fill_short
@@ -18,6 +18,7 @@ from kvcs_conformance.verdicts import Reason
 Kinds: TypeAlias = frozenset[RequestKind]
 
 _LEAKED = (Reason.AUTH_LEAKED,)
+_WHOLE_GROUPS = LocationFilterType.ABSOLUTE_START_GROUP_END
 
 
 class _Negligent(Relay):
@@ -41,8 +42,8 @@ class ServesCacheBeforeAsking(Relay):
 
 @mutant(
     "relay/authorises-fetch-only",
-    requires=("KVCS-10-6", "KVCS-10-7", "KVCS-10-8"),
-    reasons=_LEAKED,
+    requires=("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "MOQT-R104"),
+    reasons=(*_LEAKED, Reason.REQUEST_CODE),
 )
 class AuthorisesFetchOnly(_Negligent):
     """Only FETCH is authorised."""
@@ -50,7 +51,7 @@ class AuthorisesFetchOnly(_Negligent):
     unasked = frozenset(RequestKind) - {RequestKind.FETCH}
 
 
-@mutant("relay/lists-namespaces-to-anyone", requires=("KVCS-10-7",), reasons=_LEAKED)
+@mutant("relay/lists-namespaces-to-anyone", requires=("KVCS-8-4", "KVCS-10-7"), reasons=_LEAKED)
 class ListsNamespacesToAnyone(_Negligent):
     """SUBSCRIBE_NAMESPACE is not authorised."""
 
@@ -85,7 +86,11 @@ class MatchesOctetsRunTogether(Relay):
                     request.session.namespace(request, shown)
 
 
-@mutant("relay/fill-stops-short", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_MISSING,))
+@mutant(
+    "relay/fill-stops-short",
+    requires=("KVCS-7.2-3", "MOQT-R115", "MOQT-R138"),
+    reasons=(Reason.OBJECT_MISSING,),
+)
 class FillStopsShort(Relay):
     """A fill ends with the Group before the current one."""
 
@@ -129,12 +134,16 @@ class ServesLastBlockOnly(_Refetching):
     def served(self, request: Request, wanted: LocationFilter) -> LocationFilter:
         track = self.tracks.get(request.track) if request.track else None
         cold = track is None or track.store.top is None
-        if cold and wanted.end_group_delta == 0:
+        if cold and wanted.type is _WHOLE_GROUPS and wanted.end_group_delta == 0:
             return replace(wanted, start_object=2)
         return wanted
 
 
-@mutant("relay/clamps-fetch-to-cache", requires=("KVCS-8-2",), reasons=(Reason.OBJECT_MISSING,))
+@mutant(
+    "relay/clamps-fetch-to-cache",
+    requires=("KVCS-8-2", "MOQT-R081", "MOQT-R228"),
+    reasons=(Reason.OBJECT_MISSING, Reason.RANGE_UNMARKED),
+)
 class ClampsFetchToCache(_Refetching):
     """A FETCH ends with the last Group that is in the cache."""
 
@@ -147,7 +156,16 @@ class ClampsFetchToCache(_Refetching):
         return replace(wanted, end_group_delta=last - wanted.start_group)
 
 
-@mutant("relay/never-caches", requires=("KVCS-8-2",), reasons=(Reason.UPSTREAM_REPEATED,))
+@mutant(
+    "relay/never-caches",
+    requires=("KVCS-8-2", "KVCS-8-5", "MOQT-R081", "MOQT-R204"),
+    reasons=(
+        Reason.UPSTREAM_REPEATED,
+        Reason.OBJECT_MISSING,
+        Reason.OBJECT_UNEXPECTED,
+        Reason.REQUEST_REFUSED,
+    ),
+)
 class NeverCaches(Relay):
     """Every FETCH goes to the publisher."""
 
@@ -171,7 +189,11 @@ class _Changing(Relay):
         return event
 
 
-@mutant("relay/changes-payload", requires=("KVCS-8-3",), reasons=(Reason.OBJECT_CHANGED,))
+@mutant(
+    "relay/changes-payload",
+    requires=("KVCS-8-3", "MOQT-R203", "MOQT-R227"),
+    reasons=(Reason.OBJECT_CHANGED,),
+)
 class ChangesPayload(_Changing):
     """The last octet of every payload is set to zero."""
 
@@ -182,7 +204,11 @@ class ChangesPayload(_Changing):
         return replace(event, object=replace(event.object, payload=payload))
 
 
-@mutant("relay/overwrites-priority", requires=("KVCS-8-3",), reasons=(Reason.OBJECT_CHANGED,))
+@mutant(
+    "relay/overwrites-priority",
+    requires=("KVCS-8-3", "MOQT-R205", "MOQT-R227"),
+    reasons=(Reason.OBJECT_CHANGED, Reason.PRIORITY),
+)
 class OverwritesPriority(_Changing):
     """Every Object goes on with the default priority 128."""
 
@@ -192,7 +218,7 @@ class OverwritesPriority(_Changing):
 
 @mutant(
     "relay/subscribes-upstream-for-each",
-    requires=("KVCS-8-2",),
+    requires=("KVCS-8-2", "MOQT-R218"),
     reasons=(Reason.UPSTREAM_REPEATED,),
 )
 class SubscribesUpstreamForEach(Relay):

@@ -59,7 +59,7 @@ class LetsAnyMessageOpen(Forgiving):
 class PassesOverASecondRequest(Forgiving):
     """A message of the requester that has no place on its stream is passed over."""
 
-    forgives = "from the opener"
+    forgives = "^(?!RequestUpdate).* from the opener"
 
 
 @mutant("relay/skips-unknown-messages", requires=("MOQT-R026",), reasons=OPEN)
@@ -73,14 +73,14 @@ class SkipsUnknownMessages(Forgiving):
 class IgnoresUnknownStreams(Forgiving):
     """A unidirectional stream of an unknown type is not read and closes nothing."""
 
-    forgives = "stream type"
+    forgives = "stream type 0x(?![1357][67ef] )"
 
 
 @mutant("relay/ignores-unknown-datagrams", requires=("MOQT-R051",), reasons=OPEN)
 class IgnoresUnknownDatagrams(Forgiving):
     """A datagram of an unknown type is dropped."""
 
-    forgives = "datagram type"
+    forgives = "datagram type 0x(?![123]. )"
 
 
 @mutant("relay/tolerates-short-messages", requires=("MOQT-R027",), reasons=OPEN)
@@ -209,7 +209,7 @@ class TakesAnyInclusion(Forgiving):
     forgives = "INCLUDE_PROPERTIES cannot be"
 
 
-@mutant("relay/ignores-undecodable-tokens", requires=("MOQT-R101",), reasons=OPEN)
+@mutant("relay/ignores-undecodable-tokens", requires=("MOQT-R049", "MOQT-R101"), reasons=OPEN)
 class IgnoresUndecodableTokens(Forgiving):
     """A request with a Token that does not decode is dropped."""
 

@@ -99,14 +99,14 @@ class TakesPropertiesOfEnds(Forgiving):
 class TakesMalformedDatagrams(Forgiving):
     """A malformed Object datagram is dropped."""
 
-    forgives = "datagram type 0x[123]|of length 0"
+    forgives = "datagram type 0x[123]. |of length 0"
 
 
 @mutant("relay/takes-streams-that-stop-short", requires=("MOQT-R161",), reasons=OPEN)
 class TakesStreamsThatStopShort(Forgiving):
     """A data stream may end inside an Object."""
 
-    forgives = "ends inside"
+    forgives = "data stream ends inside"
 
 
 @mutant("relay/takes-subgroup-mode-3", requires=("MOQT-R162",), reasons=OPEN)
@@ -243,7 +243,8 @@ class KeepsMalformedObjects(Relay):
 
     def _dispatch(self, request: Request) -> None:
         kept = self._kept.get(request.track) if request.track else None
-        if request.kind is not RequestKind.FETCH or kept is None:
+        broken = request.track is not None and self._suspects.any_of(request.track)
+        if request.kind is not RequestKind.FETCH or kept is None or not broken:
             super()._dispatch(request)
             return
         store = TrackStore()
