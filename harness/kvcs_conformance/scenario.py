@@ -55,6 +55,11 @@ class Scenario:
         return seconds(self.values["layer-time"])
 
     @property
+    def block_time(self) -> float | None:
+        """Seconds between the blocks of a layer; None: they come all at once."""
+        return seconds(self.values["block-time"]) if "block-time" in self.values else None
+
+    @property
     def retention_ms(self) -> int:
         return round(seconds(self.values["retention"]) * 1000)
 

@@ -79,6 +79,7 @@ class Reason(StrEnum):
     ORDER_LAYERS = "order.layers"
     ORDER_OBJECTS = "order.objects"
     ORDER_MANIFEST = "order.manifest-late"
+    ORDER_URGENCY = "order.urgency"
     ORDER_LATE = "order.late"
     LIMIT_EXCEEDED = "limit.exceeded"
     NOT_STOPPED = "publication.not-stopped"
@@ -164,6 +165,7 @@ REASONS: dict[Reason, str] = {
     Reason.ORDER_LAYERS: "an Object of a later layer came before the end of an earlier one",
     Reason.ORDER_OBJECTS: "Objects of a Group did not come in ascending order",
     Reason.ORDER_MANIFEST: "data came clearly before the first manifest",
+    Reason.ORDER_URGENCY: "what is less urgent was sent before what is more urgent",
     Reason.ORDER_LATE: "what could be published was held back",
     Reason.LIMIT_EXCEEDED: "more was taken on at once than the limit allows",
     Reason.NOT_STOPPED: "a publication with an error in it did not end as one",

@@ -62,6 +62,9 @@ class Production:
         end = last if layers is None else min(first + layers, last)
         for layer in range(first, end):
             self._then(self.scenario.layer_time, self._layer(number, layer, recorder))
+            if self.scenario.block_time is not None:
+                for block in range(len(self.scenario.span(number))):
+                    self._then(self.scenario.block_time, self._block(number, layer, block))
         self._next_layer[number] = end
         if layers is None:
             self._completing.add(number)
@@ -80,7 +83,16 @@ class Production:
             sections = self.scenario.sections(layer, segment)
             if recorder is not None:
                 recorder.trace("kvcs:handed", self._handed(segment, layer, sections))
-            self.publication.put_layer(segment, layer, sections)
+            if self.scenario.block_time is None:
+                self.publication.put_layer(segment, layer, sections)
+
+        return put
+
+    def _block(self, segment: int, layer: int, block: int) -> Callable[[], None]:
+        def put() -> None:
+            sections = self.scenario.sections(layer, segment)
+            one = {kind: sections[kind][block] for kind in sections}
+            self.publication.put_block(segment, layer, block, one)
 
         return put
 

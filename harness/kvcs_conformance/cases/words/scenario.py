@@ -56,6 +56,8 @@ KEYS: dict[str, Schema] = {
     "deterministic": {"type": "boolean"},
     "manifest": {"enum": ["manifest", "manifest.cose"]},
     "layer-time": DURATION | {"description": "how long the publisher computes one layer"},
+    "block-time": DURATION
+    | {"description": "the publisher is handed a layer block by block, one in each such time"},
     "fetch-limit": {
         "description": "FETCHes that the publisher serves at once in one session; no limit else",
         "type": "integer",

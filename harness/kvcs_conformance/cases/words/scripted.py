@@ -61,6 +61,7 @@ _ATTEMPT: Schema = {
     },
 }
 
+_PRIORITY: Schema = {"type": "integer", "minimum": 0, "maximum": 255}
 _WHICH: dict[str, Schema] = {"publication": COUNT}
 _AS: dict[str, Schema] = {"token": TOKEN, **LABEL}
 
@@ -84,9 +85,10 @@ STEPS: dict[str, Word] = table(
     ),
     Word(
         "fetch",
-        "FETCH these tracks, Groups `layers: [first, last]`, ascending; `publication` as above",
+        "FETCH these tracks, Groups `layers: [first, last]`, ascending; `publication` as above, "
+        "`priority` is the Subscriber Priority",
         TRACKS,
-        {"layers": SPAN, **_WHICH, **_AS},
+        {"layers": SPAN, "priority": _PRIORITY, **_WHICH, **_AS},
         ("layers",),
     ),
     Word(

@@ -28,8 +28,8 @@ STEPS: dict[str, Word] = table(
         "SUBSCRIBE these tracks with a Location filter: `from` a Location (default: the next "
         "Object), `to-group` the last Group; `forward: 0` is paused; `fill` is a fill `from` .. "
         "`to` (default: everything so far) with FILL_TIMEOUT `timeout` in ms; `objects: [first, "
-        "last]` is an OBJECTID_FILTER; `rendezvous` is RENDEZVOUS_TIMEOUT in ms; made `after` so "
-        "long",
+        "last]` is an OBJECTID_FILTER, `ranges: too-many` one with a Range more than the peer "
+        "announced; `rendezvous` is RENDEZVOUS_TIMEOUT in ms; made `after` so long",
         TRACKS,
         {
             **LABEL,
@@ -39,6 +39,7 @@ STEPS: dict[str, Word] = table(
             "forward": {"enum": [0, 1]},
             "fill": _FILL,
             "objects": SPAN,
+            "ranges": {"const": "too-many"},
             "rendezvous": COUNT,
         },
     ),
@@ -77,6 +78,13 @@ STEPS: dict[str, Word] = table(
         "stop the request's own stream alone, so that what it does with the others shows",
         NAME,
         {**_AFTER, "by": {"enum": ["all", "request-stream"]}},
+    ),
+    Word(
+        "finish",
+        "end our direction of the request streams of the step with this label by FIN, which "
+        "cancels nothing",
+        NAME,
+        _AFTER,
     ),
     Word(
         "stop-stream",

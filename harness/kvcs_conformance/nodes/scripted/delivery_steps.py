@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moqt.session import Session
+from moqt.session import Request, Session
 from moqt.wire.errors import StreamError
 from moqt.wire.filters import (
     FROM_START,
@@ -16,7 +17,7 @@ from moqt.wire.filters import (
     RangeFilter,
     RangeFilterType,
 )
-from moqt.wire.messages import Parameters
+from moqt.wire.messages import Parameters, SetupOptions
 from moqt.wire.names import FullTrackName
 
 from kvcs_conformance.errors import SetupFailed
@@ -46,6 +47,8 @@ def subscribe_range(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> 
         for track in body["subscribe-range"]:
             name = _name(node, track)
             send = partial(Session.subscribe, track=name, parameters=parameters)
+            if "ranges" in body:
+                send = partial(_subscribe_beyond_limit, track=name, parameters=parameters)
             node.ask(label, "SUBSCRIBE", track, send)
 
     _when(node, body, act)
@@ -125,6 +128,35 @@ def _leave_data_streams(session: Session) -> None:
             type(core).stop(core, stream_id, code)
 
     core.stop = stop  # type: ignore[method-assign]
+
+
+def _subscribe_beyond_limit(
+    session: Session, *, track: FullTrackName, parameters: Parameters
+) -> Request:
+    """SUBSCRIBE with a Range more than the peer announced; our session would not let it pass."""
+    setup = session.peer_setup
+    limit = 0 if setup is None else setup.max_filter_ranges
+    ranges = tuple((2 * i, 2 * i) for i in range(limit + 1))
+    many = RangeFilter(RangeFilterType.OBJECT_ID, 0, None, ranges)
+    session._core.peer_setup = replace(setup or SetupOptions(), max_filter_ranges=limit + 1)
+    try:
+        return session.subscribe(track, replace(parameters, range_filters=(many,)))
+    finally:
+        session._core.peer_setup = setup
+
+
+@step("finish")
+def finish(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
+    """FIN on our half of the step's request streams."""
+
+    def act() -> None:
+        for request in node.requests(body["finish"]):
+            node.recorder.trace("kvcs:finish", {"of": body["finish"], "request": request.id})
+            stream = request.session._registry.find(request)
+            if stream is not None:
+                stream.finish()
+
+    _when(node, body, act)
 
 
 @step("stop-stream")

@@ -72,7 +72,10 @@ def fetch(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
     first, last = body["layers"]
     wanted = LocationFilter(LocationFilterType.ABSOLUTE_START_GROUP_END, first, 0, last - first)
     parameters = Parameters(
-        authorization_tokens=tokens_of(node, body), location_filter=wanted, group_order=_ASCENDING
+        authorization_tokens=tokens_of(node, body),
+        location_filter=wanted,
+        group_order=_ASCENDING,
+        subscriber_priority=body.get("priority"),
     )
     for track in body["fetch"]:
         node.ask(
