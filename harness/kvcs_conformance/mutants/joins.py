@@ -16,7 +16,11 @@ from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
 
-@mutant("publisher/fill-stops-short", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_MISSING,))
+@mutant(
+    "publisher/fill-stops-short",
+    requires=("KVCS-7.2-3", "MOQT-R115", "MOQT-R138"),
+    reasons=(Reason.OBJECT_MISSING,),
+)
 class FillStopsShort(Publisher):
     """A fill ends with the Group before the current one."""
 
@@ -26,7 +30,11 @@ class FillStopsShort(Publisher):
         super()._serve(request)
 
 
-@mutant("publisher/fill-repeats-live", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_DUPLICATE,))
+@mutant(
+    "publisher/fill-repeats-live",
+    requires=("KVCS-7.2-3", "MOQT-R115", "MOQT-R138"),
+    reasons=(Reason.OBJECT_DUPLICATE,),
+)
 class FillRepeatsLive(Publisher):
     """What the fill brings of the current Group comes by the subscription too."""
 
@@ -59,7 +67,7 @@ def _corrected(item: Object) -> Object:
 
 @mutant(
     "publisher/corrects-in-place",
-    requires=("KVCS-3.4-4", "KVCS-6-7"),
+    requires=("KVCS-3.4-4", "KVCS-6-7", "MOQT-R003"),
     reasons=(Reason.OBJECT_CHANGED,),
 )
 class CorrectsInPlace(Publisher):
