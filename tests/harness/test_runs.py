@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from kvcs.consumer import Consumer
-from kvcs_conformance import casework, datafiles
+from kvcs_conformance import casework, datafiles, golden
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.cases import Case, load_cases, select
 from kvcs_conformance.cases.load import case_of
@@ -324,8 +324,11 @@ def test_a_failing_run_exits_1_and_a_rerun_replaces_the_evidence(tmp_path: Path)
     assert not (case_folder(tmp_path, chosen) / "stale.sqlog").exists()
 
 
-def test_selftest_command_writes_the_matrix(tmp_path: Path) -> None:
+def test_selftest_command_writes_the_matrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`kvcs selftest` with a selector runs its mutants and writes kill-matrix.json."""
+    monkeypatch.setattr(golden, "golden_path", lambda: tmp_path / "none.json")
     assert command("selftest", "publisher/retention/*", "--out", tmp_path) == 0
     matrix = json.loads((tmp_path / "kill-matrix.json").read_text())
     assert matrix["summary"] == {"total": 1, "killed": 1, "survived": 0, "stray": 0}
