@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from kvcs_conformance.catalogue import load
 from kvcs_conformance.cases import load_cases
+from kvcs_conformance.catalogue import load
 from kvcs_conformance.nodes.scripted.notation import NotationError, octets, vi64
 
-KNOWN = dict.fromkeys(
-    ("namespace", "prefix", "scope", "mine", "token", "options", "id"), b"\x00"
-)
+KNOWN = dict.fromkeys(("namespace", "prefix", "scope", "mine", "token", "options", "id"), b"\x00")
 
 
 def test_a_message_of_the_standard() -> None:
@@ -21,8 +19,16 @@ def test_a_message_of_the_standard() -> None:
 
 @pytest.mark.parametrize(
     ("value", "encoded"),
-    [(37, "25"), (128, "8080"), (15293, "bbbd"), (16384, "c04000"), (2**21, "e0200000")]
-    + [(226442877, "ed7f3e7d"), (0x132B3E28, "f0132b3e28"), (2**64 - 1, "ff" * 9)],
+    [
+        (37, "25"),
+        (128, "8080"),
+        (15293, "bbbd"),
+        (16384, "c04000"),
+        (2**21, "e0200000"),
+        (226442877, "ed7f3e7d"),
+        (0x132B3E28, "f0132b3e28"),
+        (2**64 - 1, "ff" * 9),
+    ],
 )
 def test_vi64(value: int, encoded: str) -> None:
     """MOQT-22 §8.1: the integers of its table."""

@@ -327,28 +327,6 @@ def attempt_ends_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
             yield upheld(f"{tried.name}: {wanted or 'the request'} ended by {end.data['how']}", end)
 
 
-@judge("attempt-asked", required=("of", "types"), of=LABEL, types={"type": "array"})
-def attempt_asked(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The peer asks each attempt of the step for what `types` names (message names as in MOQT),
-    and for nothing else."""
-    wanted = arguments["types"]
-    for tried in attempts(evidence, arguments["of"]):
-        asked = [_message(record)["type"] for record in tried.asked]
-        stray = next((r for r in tried.asked if _message(r)["type"] not in wanted), None)
-        if finding := _ended(tried):
-            yield finding
-        elif stray is not None or len(asked) < len(wanted):
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                f"{tried.name}: asked for something else",
-                expected=", ".join(wanted) or "nothing",
-                observed=", ".join(asked) or "nothing",
-                record=stray or tried.lives,
-            )
-        else:
-            yield upheld(f"{tried.name}: asked for {', '.join(asked) or 'nothing'}", tried.lives)
-
-
 @judge("attempt-dropped", required=("of",), of=LABEL)
 def attempt_dropped(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The peer cancels what it asked of each attempt of the step: it resets its direction of the

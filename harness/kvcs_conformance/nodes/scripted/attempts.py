@@ -1,5 +1,7 @@
 """Attempts: what a hostile (or merely unusual) peer writes, each on a connection of its own.
 
+A node that listens has the one session that its peer opened: its attempts share that.
+
 An attempt writes what its case says, octet by octet, then proves whether its session lives: it
 asks TRACK_STATUS, and once more a while after the answer, so that a close that was only slower
 than the first answer is still seen. Records in the node's log: `kvcs:attempts` (the step and the
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
 
     from kvcs_conformance.nodes.scripted.node import ScriptedNode
 
-PROBES = (1000, 1002)
-"""Request IDs of the two probes, beyond those that cases write down."""
+PROBES = 2
+FIRST_PROBE = 1000
+"""Request ID of the first probe, beyond those that cases write down."""
 
 GRACE = 0.1
 """Seconds between the answer to the first probe and the second one."""
@@ -64,13 +67,15 @@ class Attempt:
     """One of them; `sends` are taken one after the other, some wait for the peer."""
 
     def __init__(
-        self, node: ScriptedNode, label: str, name: str, sends: list[Send], values: dict[str, bytes]
+        self, node: ScriptedNode, label: str, name: str, sends: list[Send], number: int
     ) -> None:
+        """`number`: which of the attempts of its session it is."""
         self._node = node
         self._label = label
         self._name = name
         self._sends = list(sends)
-        self._values = values
+        self._values = values_of(node, name)
+        self._number = number
         self._waiting = ""
         self._last: int | None = None
         self._peers: int | None = None
@@ -91,11 +96,15 @@ class Attempt:
         session = connect(url, config)
         assert isinstance(session, RawSession)
         self.session = session
-        session.on_message = self._message
-        session.on_end = self._ended
+        session.owner = self
         if self._sends and "setup" in self._sends[0]:
             session.setup = self._octets("setup", self._sends.pop(0)["setup"])
         return session
+
+    def adopt(self, session: RawSession) -> None:
+        """Begin on a session that there is already."""
+        self.session = session
+        self._go()
 
     def handle(self, event: Event) -> None:
         """One event of the session."""
@@ -132,9 +141,9 @@ class Attempt:
     def _write(self, session: RawSession, word: str, written: Written) -> None:
         match word:
             case "request":
-                self._last = self._opened(session.open(written))
+                self._last = self._opened(session.open(written, self))
             case "uni":
-                self._opened(session.open(written, unidirectional=True))
+                self._opened(session.open(written))
             case "more":
                 assert self._last is not None
                 session.write(self._last, written)
@@ -180,8 +189,11 @@ class Attempt:
 
     # Reading.
 
-    def _message(self, stream_id: int, message: Message) -> None:
-        if isinstance(message, RequestMessage) and bool(stream_id & 1):
+    def message(self, stream_id: int, message: Message) -> None:
+        """See `Owner.message`."""
+        assert self.session is not None
+        ours = bool(stream_id & 1) != self.session.is_client
+        if isinstance(message, RequestMessage) and not ours:
             self._peers = stream_id
             self._values["id"] = vi64(message.request_id)
             self._note("kvcs:attempt-asked", stream=stream_id, message=message)
@@ -199,7 +211,8 @@ class Attempt:
             self._waiting = ""
             self._go()
 
-    def _ended(self, stream_id: int, how: str, code: int | None) -> None:
+    def ended(self, stream_id: int, how: str, code: int | None) -> None:
+        """See `Owner.ended`."""
         on = "probe" if stream_id in self._probes else "request"
         if on == "request":
             self._note("kvcs:attempt-stream", stream=stream_id, how=how, code=code)
@@ -212,15 +225,16 @@ class Attempt:
     def _probe(self) -> None:
         if self._over or self.session is None:
             return
-        number = PROBES[len(self._probes)]
+        number = FIRST_PROBE + 2 * (PROBES * self._number + len(self._probes))
+        number += not self.session.is_client
         question = octets(
             "0d [$number 02 ('kvcs-conformance') ('fence') ('nothing') 00]",
             {"number": vi64(number)},
         )
-        self._probes.append(self._opened(self.session.open(question)))
+        self._probes.append(self._opened(self.session.open(question, self)))
 
     def _probed(self) -> None:
-        if len(self._probes) < len(PROBES):
+        if len(self._probes) < PROBES:
             self._node.link.later(self._node.name, GRACE, self._probe)
         elif not self._over:
             self._over = True
@@ -253,6 +267,8 @@ def _namespace(*fields: bytes) -> bytes:
 
 def _options(node: ScriptedNode) -> bytes:
     """The Setup Options PATH and AUTHORITY that a client owes (MOQT-22 §9.1.1, §9.1.2)."""
+    if not node.part.to:
+        return b""
     (to,) = node.part.to
     authority, _, path = node.setting.address(to, node.name).removeprefix("moqt://").partition("/")
     known = {"path": b"/" + path.encode(), "authority": authority.encode()}

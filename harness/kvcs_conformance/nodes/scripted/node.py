@@ -7,6 +7,7 @@ requests that it is told to, accepts a PUBLISH_NAMESPACE, and records answers, O
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvcs.authorization import bearer
@@ -21,7 +22,8 @@ from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
-from kvcs_conformance.nodes.scripted.attempts import Attempt, values_of
+from kvcs_conformance.nodes.scripted.attempts import Attempt
+from kvcs_conformance.nodes.scripted.raw import RawSession
 from kvcs_conformance.nodes.scripted.steps import STEPS
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class ScriptedNode(Node):
         self.tokens: tuple[Token, ...] = (bearer(self.token),) if self.token else ()
         self._requests: dict[Request, tuple[str, str]] = {}
         self._attempts: dict[Session, Attempt] = {}
+        self._shared: list[Attempt] = []
         self._updates: dict[int, tuple[str, str]] = {}
 
     # The node.
@@ -49,6 +52,8 @@ class ScriptedNode(Node):
     def put_up(self) -> None:
         config = self.setting.config(self.name)
         if not self.part.to:
+            if any("attempt" in step.get(self.name, ()) for step in self.setting.case.steps):
+                config = replace(config, session_class=RawSession)
             self.setting.listens(self.name, self.link.serve(self.name, self, config))
             return
         self.link.client(self.name, self)
@@ -116,6 +121,8 @@ class ScriptedNode(Node):
                 self.recorder.trace("kvcs:update-answered", {**values, "response": response})
             case ev.SessionClosed(code=code, reason=reason, by_peer=by_peer):
                 self.ready = False
+                for attempt in self._shared:
+                    attempt.handle(event)
                 values = {"code": code, "reason": reason, "by_peer": by_peer}
                 self.recorder.trace("kvcs:closed", values)
             case _:
@@ -163,14 +170,20 @@ class ScriptedNode(Node):
 
     def attempt(self, label: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """Let each of them write what it says, all at once, each on a connection of its own."""
-        (to,) = self.part.to
-        url = self.setting.address(to, self.name)
         chosen = list(entries)
         names = [entry["name"] for entry in chosen]
         self.recorder.trace("kvcs:attempts", {"label": label, "names": names})
         for entry in chosen:
-            name = entry["name"]
-            attempt = Attempt(self, label, name, entry["sends"], values_of(self, name))
+            name, sends = entry["name"], entry["sends"]
+            if not self.part.to:
+                assert isinstance(self.session, RawSession)
+                attempt = Attempt(self, label, name, sends, len(self._shared))
+                self._shared.append(attempt)
+                attempt.adopt(self.session)
+                continue
+            (to,) = self.part.to
+            attempt = Attempt(self, label, name, sends, 0)
+            url = self.setting.address(to, self.name)
             self._attempts[attempt.connect(self._host.connect, url)] = attempt
 
     def probe(self, label: str) -> None:

@@ -1,13 +1,12 @@
 """A session that writes octets as it is told to, and reads whatever is answered.
 
-Control stream, SETUP and data streams are as in any Session; nothing on a request stream is: who
-breaks a rule there must not be kept from it, nor be told that an answer is out of place.
+Control stream, SETUP and data streams are as in any Session. A request stream that somebody owns is
+not: who breaks a rule there must not be kept from it, nor be told that an answer is out of place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from moqt.session import Session, SessionConfig, Transport
 from moqt.wire.codec import MessageReader
@@ -20,26 +19,39 @@ ABANDONED = 0x1
 """The stream code of a reset that a case asks for: CANCELLED (MOQT-22 §12.5)."""
 
 
+class Owner(Protocol):
+    """Who opened a request stream, or wants all of them."""
+
+    def message(self, stream_id: int, message: Message) -> None:
+        """What came on it."""
+
+    def ended(self, stream_id: int, how: str, code: int | None) -> None:
+        """How the peer ended it: `fin`, `reset` or `stop`."""
+
+
 class RawSession(Session):
-    """`on_message` gets what comes on request streams, `on_end` how the peer ends one: `fin`,
-    `reset` or `stop`, with the code."""
+    """A Session some of whose request streams, or all, are somebody's own affair."""
 
     def __init__(self, is_client: bool, transport: Transport, config: SessionConfig) -> None:
         super().__init__(is_client, transport, config)
         self.transport = transport
         self.setup: Written | None = None
         """What stands on the control stream in place of SETUP."""
-        self.on_message: Callable[[int, Message], None] = lambda stream, message: None
-        self.on_end: Callable[[int, str, int | None], None] = lambda stream, how, code: None
+        self.owner: Owner | None = None
+        """The owner of all request streams that have no other one."""
+        self._owners: dict[int, Owner] = {}
         self._readers: dict[int, MessageReader] = {}
         self._note = config.trace or (lambda name, values: None)
 
     # What the node does.
 
-    def open(self, written: Written, *, unidirectional: bool = False) -> int | None:
-        """A new stream with these octets; None while the peer grants none."""
-        stream_id = self.transport.open_stream(unidirectional=unidirectional)
+    def open(self, written: Written, owner: Owner | None = None) -> int | None:
+        """A new request stream of this owner, or a unidirectional one of nobody's, with these
+        octets; None while the peer grants none."""
+        stream_id = self.transport.open_stream(unidirectional=owner is None)
         if stream_id is not None:
+            if owner is not None:
+                self._owners[stream_id] = owner
             self.write(stream_id, written)
         return stream_id
 
@@ -65,11 +77,12 @@ class RawSession(Session):
             super().start(now)
             return
         self.advance(now)
-        self._control._ours = self.open(self.setup, unidirectional=True)
+        self._control._ours = self.open(self.setup)
 
     def stream_data(self, stream_id: int, data: bytes | memoryview, fin: bool, now: float) -> None:
         """See `Session.stream_data`."""
-        if stream_id & 2:
+        owner = self._owner_of(stream_id)
+        if owner is None:
             super().stream_data(stream_id, data, fin, now)
             return
         self.advance(now)
@@ -82,25 +95,34 @@ class RawSession(Session):
                 message, raw = found
                 values: dict[str, Any] = {"stream": stream_id, "message": message, "raw": raw}
                 self._note("moqt:message_received", values)
-                self.on_message(stream_id, message)
+                owner.message(stream_id, message)
         except RemoteProtocolError as error:
             values = {"stream": stream_id, "why": error.reason, "raw": bytes(data)}
             self._note("kvcs:unreadable", values)
         if fin:
             self._note("moqt:fin_received", {"stream": stream_id})
-            self.on_end(stream_id, "fin", None)
+            owner.ended(stream_id, "fin", None)
 
     def stream_reset(self, stream_id: int, code: int, now: float) -> None:
         """See `Session.stream_reset`."""
-        if stream_id & 2:
+        owner = self._owner_of(stream_id)
+        if owner is None:
             super().stream_reset(stream_id, code, now)
             return
         self.advance(now)
         self._note("moqt:reset_received", {"stream": stream_id, "code": code})
-        self.on_end(stream_id, "reset", code)
+        owner.ended(stream_id, "reset", code)
 
     def stop_sending_received(self, stream_id: int, code: int, now: float) -> None:
         """See `Session.stop_sending_received`."""
+        owner = self._owner_of(stream_id) or self.owner
+        if owner is None:
+            super().stop_sending_received(stream_id, code, now)
+            return
         self.advance(now)
         self._note("moqt:stop_received", {"stream": stream_id, "code": code})
-        self.on_end(stream_id, "stop", code)
+        owner.ended(stream_id, "stop", code)
+
+    def _owner_of(self, stream_id: int) -> Owner | None:
+        """Who gets what comes on a request stream; nobody but the Session for other streams."""
+        return None if stream_id & 2 else self._owners.get(stream_id, self.owner)
