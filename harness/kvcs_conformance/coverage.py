@@ -14,15 +14,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from kvcs_conformance import datafiles
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.catalogue import TESTABLE, Catalogue, Requirement, Standing
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.fieldcases import FieldCase
+from kvcs_conformance.golden import golden_path, read_golden
 from kvcs_conformance.mutants.registry import Mutant
 from kvcs_conformance.verdicts import Level
 
-KILL_MATRIX = "kill-matrix.json"
 Kills = Mapping[str, Iterable[str]]
 
 
@@ -117,6 +116,7 @@ def coverage(
             for pair in entry.pairs
             if pair.status in GAPS
         ],
+        "misplaced": misplaced(catalogue, written),
         "entries": [_as_json(entry) for entry in entries],
     }
 
@@ -132,14 +132,13 @@ def misplaced(catalogue: Catalogue, cases: Iterable[Case]) -> list[str]:
 
 
 def read_kills(path: Path | None = None) -> Kills | None:
-    """Which cases kill which mutant by the golden kill matrix; None when there is none yet."""
-    path = path or datafiles.folder("testcases") / KILL_MATRIX
-    if not path.is_file():
+    """Which cases kill which mutant by the committed matrix; None when there is none yet."""
+    path = path or golden_path()
+    matrix = read_golden(path)
+    if matrix is None:
         return None
-    from kvcs_conformance.evidence.files import read_json
-
     try:
-        return {row["id"]: tuple(row["killed_by"]) for row in read_json(path)["mutants"]}
+        return {row["id"]: tuple(row["killed_by"]) for row in matrix["mutants"]}
     except (KeyError, TypeError) as error:
         raise UsageError(f"{path}: not a kill matrix: {error!r} is missing or wrong") from error
 

@@ -59,6 +59,9 @@ def _gaps(coverage: Mapping[str, Any]) -> Iterable[str]:
             title,
             [(gap["role"], gap["id"]) for gap in coverage["gaps"] if gap["status"] == status],
         )
+    if coverage["misplaced"]:
+        yield f"Cited, and by the catalogue not to be judged ({len(coverage['misplaced'])})"
+        yield from (f"  {line}" for line in coverage["misplaced"])
     yield from _planned(coverage)
     yield from _by_role(
         "Field cases without a case",
