@@ -47,15 +47,19 @@ _CASTS: dict[str, dict[str, Part]] = {
 def cast(sut: str, scenario: Mapping[str, Any]) -> dict[str, Part]:
     """The nodes by name, in the order in which they start.
 
-    A publisher under test connects to the scripted consumer, which listens. A relay stands
+    A publisher under test connects to the scripted consumer, which listens, or to all that it is
+    said to connect `to`. A relay stands
     between a publisher and scripted consumers. A consumer under test connects to a relay of ours,
     and so do the publishers. `scenario["nodes"]` adds more, or says more of one of these; what
     listens starts before what connects, and consumers start last.
     """
     nodes = dict(_CASTS[sut])
     default = ("consumer",) if sut == "publisher" else _RELAY
-    for name, more in scenario.get("nodes", {}).items():
-        to = more.get("to", default if more["kind"] != "relay" else ())
+    added = scenario.get("nodes", {})
+    heard = added.get("publisher", {}).get("to", ()) if sut == "publisher" else ()
+    for name, more in added.items():
+        listens = more["kind"] == "relay" or name in heard
+        to = more.get("to", () if listens else default)
         nodes[name] = Part(
             more["kind"],
             more.get("token", "scope"),
