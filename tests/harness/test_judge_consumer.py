@@ -12,7 +12,7 @@ from tests.harness.evidence import NAMESPACE, OTHER, Event, evidence, message, o
 UPHELD = {(Outcome.UPHELD, None)}
 UNSEEN = {(Outcome.UNSEEN, Reason.NO_EVIDENCE)}
 DONE = report("done")
-PLACE = {"track": "k.raw.s0", "layer": 1, "block": 0}
+PLACE: dict[str, Any] = {"track": "k.raw.s0", "layer": 1, "block": 0}
 MINE, YOURS = NAMESPACE[4], OTHER[4]
 
 

@@ -26,7 +26,7 @@ RESTORE = report(
 )
 ALL_SENT = [obj(layer, block, sent=True) for layer in (0, 1) for block in (0, 1)]
 MINE = NAMESPACE[4]
-PLACE = {"track": "k.raw.s0", "layer": 1, "block": 0}
+PLACE: dict[str, Any] = {"track": "k.raw.s0", "layer": 1, "block": 0}
 
 
 def judged(
@@ -298,7 +298,7 @@ def test_filters_blocks() -> None:
     span = location_filter(3, 0, 1)
 
     def fetch(*filters: dict[str, Any]) -> list[Event]:
-        more = {"range_filters": list(filters)} if filters else {}
+        more: dict[str, Any] = {"range_filters": list(filters)} if filters else {}
         return [asks("Fetch", location_filter=span, **more)]
 
     right = {"type_": 0x26, "ranges": [[0, 1]]}
@@ -310,3 +310,48 @@ def test_filters_blocks() -> None:
     assert judged(word, [], fetch({**right, "type_": 0x25}), blocks=2) == shape
     repair = [asks("Fetch", location_filter=location_filter(4, 0, 1, 0))]
     assert judged(word, [], repair, blocks=2) == UNSEEN
+
+
+def test_closes_session() -> None:
+    """Closed by the consumer with the code upholds; done without it contradicts (MOQT-R148)."""
+    word = "closes-session"
+
+    def closed(code: int, *, by_peer: bool = True) -> Event:
+        return ("moqt:session_closed", {"code": code, "by_peer": by_peer})
+
+    absent = against(Reason.CLOSE_ABSENT)
+    assert judged(word, [], [closed(3)], code=3) == UPHELD
+    assert judged(word, [DONE], [closed(0)], code=3) == absent
+    assert judged(word, [DONE], [closed(3, by_peer=False)], code=3) == absent
+    assert judged(word, [], [], code=3) == UNSEEN
+
+
+def on_stream(event: Event, stream: int) -> Event:
+    return (event[0], {**event[1], "stream": stream})
+
+
+def test_cancels_request() -> None:
+    """A stop or a reset on the request's stream upholds, elsewhere not (MOQT-R146)."""
+    word, track = "cancels-request", "k.raw.s0"
+    fetch = on_stream(asks("Fetch"), 8)
+    stop = ("moqt:stop_received", {"stream": 8, "code": 1})
+    reset = ("moqt:reset_received", {"stream": 8, "code": 1})
+    elsewhere = ("moqt:stop_received", {"stream": 11, "code": 1})
+    assert judged(word, [], [fetch, stop], track=track) == UPHELD
+    assert judged(word, [], [fetch, reset], track=track) == UPHELD
+    wrong = against(Reason.END_WRONG)
+    assert judged(word, [DONE], [fetch, elsewhere], track=track) == wrong
+    assert judged(word, [], [fetch], track=track) == UNSEEN
+    assert judged(word, [DONE], [], track=track) == UNSEEN
+
+
+def test_waits_as_told() -> None:
+    """Asked again before the Retry Interval is over contradicts (MOQT-R073)."""
+    word = "waits-as-told"
+    refused = message("RequestError", sent=True, code=9, retry_interval=3)
+    early, late = [refused, asks("Fetch")], [refused, obj(0, 0, sent=True), asks("Fetch")]
+    told = {"track": "k.raw.s0", "retry": "2ms"}
+    assert judged(word, [], late, **told) == UPHELD
+    assert judged(word, [], early, **told) == against(Reason.REQUEST_ORDER)
+    assert judged(word, [], [refused], **told) == UNSEEN
+    assert judged(word, [], [asks("Fetch")], **told) == UNSEEN

@@ -71,9 +71,9 @@ def _covers(parameters: Mapping[str, Any], layer: int, block: int) -> bool:
         return False
     last = start[0] + asked_for.get("end_group_delta", 0)
     if asked_for["type_"] == _GROUP_END:
-        return layer <= last
+        return bool(layer <= last)
     if asked_for["type_"] == _ABSOLUTE_RANGE:
-        return (layer, block) <= (last, asked_for.get("end_object", 0))
+        return bool((layer, block) <= (last, asked_for.get("end_object", 0)))
     return True
 
 

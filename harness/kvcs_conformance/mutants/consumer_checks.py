@@ -108,7 +108,11 @@ class _Shifted(Result):
         return octets[-4:] + octets[:-4]
 
 
-@mutant("consumer/takes-data-from-octet-64", requires=("KVCS-4-15",), reasons=_TENSORS)
+@mutant(
+    "consumer/takes-data-from-octet-64",
+    requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17"),
+    reasons=_TENSORS,
+)
 class TakesDataFromOctet64(_HandingOut):
     """The section begins four octets before Data does."""
 
@@ -127,7 +131,7 @@ class ForgetsFirstBlock(Consumer):
         return super().verify_object(replace(segment, first_block=0), track, item)
 
 
-class _Remembering(Consumer):
+class Remembering(Consumer):
     """A consumer that keeps something from one restore of the process to the next."""
 
     _kept: ClassVar[WeakKeyDictionary[Any, set[Any]]] = WeakKeyDictionary()
@@ -136,12 +140,12 @@ class _Remembering(Consumer):
         self, request: ConsumeRequest, report: Any = None, config: SessionConfig | None = None
     ) -> None:
         super().__init__(request, report, config)
-        process = getattr(config.trace, "__self__", self) if config else self
-        self.kept = self._kept.setdefault(process, set())
+        self.process = getattr(config.trace, "__self__", self) if config else self
+        self.kept = self._kept.setdefault(self.process, set())
 
 
 @mutant("consumer/verifies-once", requires=("KVCS-7.4-1",), reasons=_USED)
-class VerifiesOnce(_Remembering):
+class VerifiesOnce(Remembering):
     """What was verified once is not verified when it is read again."""
 
     def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
@@ -159,7 +163,7 @@ class VerifiesOnce(_Remembering):
     requires=("KVCS-4-23",),
     reasons=(Reason.WRONG_REUSE, Reason.DROPPED_GOOD_OBJECT),
 )
-class StaysPoisoned(_Remembering):
+class StaysPoisoned(Remembering):
     """A place at which an Object was bad stays bad in every later restore."""
 
     def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
@@ -184,37 +188,52 @@ class _Telling(Consumer):
         return [(event, details)]
 
 
-@mutant("consumer/calls-layer-usable-with-k", requires=("KVCS-7.4-2",), reasons=_USED)
-class CallsLayerUsableWithK(_Telling):
-    """A layer is called usable as soon as its keys are whole."""
+class Watching(_Telling):
+    """A consumer that remembers what it reported of each layer."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._blocks: dict[tuple[str, int], set[int]] = {}
+        self.bad: set[int] = set()
+        self.usable: set[int] = set()
+        self.keys_of: dict[int, int] = {}
 
     def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        if event == "layer-usable":
-            return []
-        told = [(event, details)]
-        if event == "object-accepted" and details["track"].startswith("k."):
-            place = (details["track"], details["layer"])
-            have = self._blocks.setdefault(place, set())
-            have.add(details["block"])
-            if len(have) == len(self.keys):
-                names = ("publication", "segment", "layer")
-                usable = {name: details[name] for name in names}
-                told.append(("layer-usable", {**usable, "blocks": len(have)}))
+        if event == "object-discarded":
+            self.bad.add(details["layer"])
+        elif event == "layer-usable":
+            self.usable.add(details["layer"])
+        elif event == "object-accepted" and details["track"].startswith("k."):
+            self.keys_of[details["layer"]] = self.keys_of.get(details["layer"], 0) + 1
+        return [(event, details)]
+
+
+@mutant("consumer/calls-layer-usable-with-k", requires=("KVCS-7.4-2",), reasons=_USED)
+class CallsLayerUsableWithK(Watching):
+    """A layer of which all keys came is called usable in the end, though values did not come."""
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        told = super().told(event, details)
+        if event == "reused-tokens" and details["publication"] is not None:
+            for layer, blocks in self.keys_of.items():
+                if blocks == len(self.keys) and layer not in self.usable | self.bad:
+                    publication = details["publication"]
+                    more = {"segment": 0, "layer": layer, "blocks": blocks}
+                    told.insert(0, ("layer-usable", {"publication": publication, **more}))
         return told
 
 
-@mutant("consumer/counts-all-tokens", requires=("KVCS-4-23",), reasons=(Reason.WRONG_REUSE,))
-class CountsAllTokens(_Telling):
-    """The whole prompt is reported as reused when anything of it was."""
+@mutant(
+    "consumer/counts-all-tokens",
+    requires=("KVCS-4-23",),
+    reasons=(Reason.WRONG_REUSE,),
+)
+class CountsAllTokens(Watching):
+    """Blocks of which an Object was discarded are reported as reused."""
 
     def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        if event == "reused-tokens" and details["publication"] is not None:
+        if event == "reused-tokens" and details["publication"] is not None and self.bad:
             details = {**details, "tokens": details["prompt_tokens"]}
-        return [(event, details)]
+        return super().told(event, details)
 
 
 @mutant("consumer/counts-partial-block", requires=("KVCS-2-1",), reasons=(Reason.WRONG_REUSE,))
@@ -223,7 +242,8 @@ class CountsPartialBlock(_Telling):
 
     def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         whole = len(self.keys) * self.request.block_tokens
-        if event == "reused-tokens" and details["tokens"] in (whole, 0):
+        partial = len(self.request.tokens) > whole
+        if event == "reused-tokens" and partial and details["tokens"] == whole:
             details = {**details, "tokens": details["prompt_tokens"]}
         return [(event, details)]
 

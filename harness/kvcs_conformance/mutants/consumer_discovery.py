@@ -49,7 +49,7 @@ class _Asking(Consumer):
         super().__init__(request, report, config)
 
 
-@mutant("consumer/asks-upper-case", requires=("KVCS-3.1-3",), reasons=_SHAPE)
+@mutant("consumer/asks-upper-case", requires=("KVCS-3.1-3", "KVCS-7.1-1"), reasons=_SHAPE)
 class AsksUpperCase(_Asking):
     """Field 0 is "KVCS-1"."""
 
@@ -58,7 +58,7 @@ class AsksUpperCase(_Asking):
         return (right[0].upper(), *right[1:])
 
 
-@mutant("consumer/asks-hexadecimal", requires=("KVCS-3.1-4",), reasons=_SHAPE)
+@mutant("consumer/asks-hexadecimal", requires=("KVCS-3.1-4", "KVCS-7.1-1"), reasons=_SHAPE)
 class AsksHexadecimal(_Asking):
     """Fields 1 to 3 are hexadecimal text."""
 
@@ -67,7 +67,7 @@ class AsksHexadecimal(_Asking):
         return (right[0], *(field.hex().encode() for field in right[1:]))
 
 
-@mutant("consumer/cuts-scope-id", requires=("KVCS-3.1-2",), reasons=_SHAPE)
+@mutant("consumer/cuts-scope-id", requires=("KVCS-3.1-2", "KVCS-7.1-1"), reasons=_SHAPE)
 class CutsScopeId(_Asking):
     """The Scope ID has 15 octets."""
 
@@ -76,7 +76,7 @@ class CutsScopeId(_Asking):
         return (right[0], right[1][:-1], *right[2:])
 
 
-@mutant("consumer/joins-two-fields", requires=("KVCS-3.1-1",), reasons=_SHAPE)
+@mutant("consumer/joins-two-fields", requires=("KVCS-3.1-1", "KVCS-7.1-1"), reasons=_SHAPE)
 class JoinsTwoFields(_Asking):
     """Compatibility ID and Anchor Key stand in one field."""
 
@@ -96,8 +96,8 @@ class AsksForTheWholeScope(_Asking):
 
 @mutant(
     "consumer/asks-by-model-name",
-    requires=("KVCS-11-3",),
-    reasons=(Reason.NAMESPACE_LEAKED,),
+    requires=("KVCS-7.1-1", "KVCS-11-3"),
+    reasons=(Reason.NAMESPACE_LEAKED, Reason.REQUEST_SHAPE),
 )
 class AsksByModelName(Consumer):
     """The Compatibility ID is the model's name."""
@@ -144,7 +144,7 @@ class LeavesAdaptersOut(_Hashing):
     leaves_out = ("adapters",)
 
 
-@mutant("consumer/escapes-descriptor", requires=("KVCS-3.1-6",), reasons=_SHAPE)
+@mutant("consumer/escapes-descriptor", requires=("KVCS-3.1-6", "KVCS-7.1-1"), reasons=_SHAPE)
 class EscapesDescriptor(Consumer):
     """What is not ASCII in the descriptor is escaped before it is hashed."""
 
@@ -157,7 +157,7 @@ class EscapesDescriptor(Consumer):
         super().__init__(replace(request, profile=Escaped()), *arguments)
 
 
-@mutant("consumer/seeds-keys-by-process", requires=("KVCS-3.1-6",), reasons=_SHAPE)
+@mutant("consumer/seeds-keys-by-process", requires=("KVCS-3.1-6", "KVCS-7.1-1"), reasons=_SHAPE)
 class SeedsKeysByProcess(Consumer):
     """The chain of Block Keys begins with something of this process."""
 

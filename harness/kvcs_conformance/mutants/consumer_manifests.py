@@ -138,8 +138,9 @@ class _Segments(_Mending):
     def mend(self, document: dict[str, Any]) -> None:
         for entry in document["segments"]:
             entry["complete"] = bool(entry.get("complete"))
+            other = f".s{entry['segment'] + 1}"
             entry["tracks"] = [
-                f"{name.rpartition('.s')[0]}.s{entry['segment']}" for name in entry["tracks"]
+                name.replace(other, f".s{entry['segment']}") for name in entry["tracks"]
             ]
 
 
@@ -154,7 +155,8 @@ class _Renumbering(_Mending):
     def mend(self, document: dict[str, Any]) -> None:
         block = 0
         for number, entry in enumerate(document["segments"]):
-            entry["segment"], entry["first_block"] = number, block
+            if "segment" in entry:
+                entry["segment"], entry["first_block"] = number, block
             block += entry["blocks"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest
 from kvcs.consumer.assembly import SegmentAssembly
-from kvcs.consumer.carriers import Carrier
+from kvcs.consumer.carriers import Carrier, LiveCarrier
 from kvcs.consumer.feed import ManifestFeed
 from kvcs.consumer.parameters import layers_parameters
 from kvcs.consumer.restore import Restore
@@ -26,6 +26,7 @@ from moqt.wire.errors import RequestErrorCode, SessionError
 from moqt.wire.messages import Parameters, RequestError
 from moqt.wire.names import Location
 
+from kvcs_conformance.mutants.consumer_checks import Watching
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
@@ -40,7 +41,7 @@ class _Resigned(Supply):
         return
 
 
-class _Supplied(Consumer):
+class Supplied(Consumer):
     """A consumer whose restores have a supply of another class."""
 
     supply_class: type[Supply] = Supply
@@ -56,7 +57,7 @@ class _Supplied(Consumer):
     requires=("KVCS-7.4-4",),
     reasons=(Reason.NOT_RECOVERED, Reason.DROPPED_GOOD_OBJECT, Reason.WRONG_REUSE),
 )
-class AsksOnce(_Supplied):
+class AsksOnce(Supplied):
     """What is missing is not asked for again."""
 
     supply_class = _Resigned
@@ -145,15 +146,18 @@ class NeedsPublishDone(_Ending):
     requires=("KVCS-7.2-7",),
     reasons=(Reason.USED_BAD_OBJECT, Reason.NOT_RECOVERED),
 )
-class TakesDoneAsProof(Consumer):
-    """With PUBLISH_DONE every layer of the track counts as received."""
+class TakesDoneAsProof(Watching):
+    """With PUBLISH_DONE every layer of which no Object was bad counts as received."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         restore = self._restore
         super().handle_event(session, event, now)
-        if isinstance(event, SubscriptionEnded) and restore is not None and not self.done:
+        of_data = isinstance(event, SubscriptionEnded) and isinstance(
+            event.request.context, LiveCarrier
+        )
+        if of_data and restore is not None and not self.done:
             publication = restore.publication.id.hex()
-            for layer in self.request.wanted_layers:
+            for layer in sorted({*self.request.wanted_layers} - self.bad - self.usable):
                 self.emit("layer-usable", publication=publication, segment=0, layer=layer, blocks=0)
 
 
@@ -170,7 +174,7 @@ class _Content(_Resigned):
     requires=("KVCS-7.2-7",),
     reasons=(Reason.NOT_RECOVERED, Reason.DROPPED_GOOD_OBJECT),
 )
-class TakesAnyEndAsTheEnd(_Supplied):
+class TakesAnyEndAsTheEnd(Supplied):
     """PUBLISH_DONE ends a track whatever its code says."""
 
     supply_class = _Content
@@ -185,10 +189,14 @@ class FallsBackOnAnyRefusal(Consumer):
     """Any refusal of manifest.cose counts as its absence."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
-        refused = isinstance(event, RequestFailed) and event.error is not None
-        if refused and isinstance(event.request.context, ManifestFeed):
-            error = replace(event.error, code=RequestErrorCode.DOES_NOT_EXIST)
-            event = replace(event, error=error)
+        match event:
+            case RequestFailed(request=request, error=RequestError() as error) if isinstance(
+                request.context, ManifestFeed
+            ):
+                error = replace(error, code=RequestErrorCode.DOES_NOT_EXIST)
+                event = replace(event, error=error)
+            case _:
+                pass
         super().handle_event(session, event, now)
 
 
@@ -223,7 +231,7 @@ class UsesExcessBlocks(Consumer):
     requires=("KVCS-7.2-3", "MOQT-R138"),
     reasons=(Reason.DROPPED_GOOD_OBJECT,),
 )
-class DropsEarlyObjects(_Supplied):
+class DropsEarlyObjects(Supplied):
     """Objects that come before SUBSCRIBE_OK are lost, and not asked for again."""
 
     supply_class = _Resigned

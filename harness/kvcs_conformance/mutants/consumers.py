@@ -198,7 +198,11 @@ class OmitsGroupOrder(Consumer):
 class SkipsListedDigest(_Skipping):
     """An Object that is right in itself is used though the signed manifest lists another digest."""
 
-    blind_to = frozenset({"listed-digest-mismatch"})
+    def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
+        found = super().verify_object(segment, track, item)
+        if not self.request.authentic:
+            return found
+        return [defect for defect in found if defect.name != "listed-digest-mismatch"]
 
 
 class _BlindLog(ManifestLog):
@@ -228,7 +232,11 @@ class SkipsSignature(Consumer):
         self.publications = _BlindPublications(request, self.keys)
 
 
-@mutant("consumer/probes-shortest-first", requires=("KVCS-7.1-1",), reasons=_SHAPE)
+@mutant(
+    "consumer/probes-shortest-first",
+    requires=("KVCS-7.1-1",),
+    reasons=(*_SHAPE, Reason.REQUEST_ORDER, Reason.WRONG_REUSE),
+)
 class ProbesShortestFirst(Consumer):
     """The anchors are probed from the shortest prefix up."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kvcs.authorization import bearer
 from kvcs.consumer import Budgets, Consumer, ConsumeRequest, Mode
+from kvcs.cose import PublicKey
 from kvcs.errors import KvcsError
 from kvcs.identity import P0
 
@@ -29,7 +30,7 @@ def consume_request(
     """
     budget = seconds(step.get("budget", "2s"))
     authentic = bool(step.get("authenticity", False))
-    keys = {
+    keys: dict[bytes, PublicKey] = {
         scenario.kid: scenario.signing_key.public_key(),
         scenario.kid[::-1]: p256_key(scenario.kid).public_key(),
     }
@@ -71,8 +72,7 @@ class ConsumerNode(Node):
     def __init__(self, name: str, part: Part, setting: Setting, recorder: Recorder) -> None:
         super().__init__(name, part, setting, recorder)
         self._class = setting.peers.consumer if self.main else Consumer
-        self._restores = 0
-        self.endpoint: Consumer | None = None
+        self._endpoints: dict[str, Consumer] = {}
 
     def put_up(self) -> None:
         """A consumer starts with its first step."""
@@ -84,10 +84,10 @@ class ConsumerNode(Node):
         self.request = peer_request(self, "consumer", sources, body)
         self._tell(request, label)
         report = partial(self._report, label)
-        self.endpoint = self._class(request, report, self.setting.config(self.name))
-        self._restores += 1
-        host = self.name if self._restores == 1 else f"{self.name}-{self._restores}"
-        self.link.client(host, self.endpoint)
+        endpoint = self._class(request, report, self.setting.config(self.name))
+        before = len(self._endpoints)
+        self._endpoints[label] = endpoint
+        self.link.client(f"{self.name}-{before + 1}" if before else self.name, endpoint)
 
     def _tell(self, request: ConsumeRequest, label: str) -> None:
         profile = request.profile
@@ -111,7 +111,7 @@ class ConsumerNode(Node):
         self.recorder.trace(f"kvcs:{event['event']}", {**details, "label": label})
 
     def _hand_out(self, label: str) -> None:
-        result = self.endpoint.result if self.endpoint is not None else None
+        result = self._endpoints[label].result
         if result is None:
             return
         for layer in result.layers:

@@ -7,6 +7,7 @@ everything right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from moqt.relay import Relay, RelayConfig
@@ -39,8 +40,11 @@ class FaultySession(Session):
         self.below = HeldTransport(transport)
         super().__init__(is_client, self.below, config)
 
-    def accept_subscribe(self, request: Request, **options: Any) -> SubscriptionSender:  # type: ignore[override]
-        sender = super().accept_subscribe(request, **options)
+    def accept_subscribe(self, request: Request, **options: Any) -> SubscriptionSender:
+        octets = options.pop("track_properties", b"")
+        for fault in self.faults:
+            octets = fault.properties(request, octets)
+        sender = super().accept_subscribe(request, track_properties=octets, **options)
         _set_before(sender, request, self.faults)
         return sender
 
@@ -48,11 +52,18 @@ class FaultySession(Session):
         answer: FetchOk | None = message
         for fault in self.faults:
             answer = answer and fault.fetch_ok(request, answer)
+            if answer is not None:
+                octets = fault.properties(request, answer.track_properties)
+                answer = replace(answer, track_properties=octets)
         if answer is not None:
             super().accept_fetch(request, answer)
 
     def open_fetch(self, request: Request, source: FetchSource) -> FetchSender:
-        return super().open_fetch(request, AlteredSource(source, request, "fetch", self.faults))
+        altered = AlteredSource(source, request, "fetch", self.faults)
+        sender = super().open_fetch(request, altered)
+        for fault in self.faults:
+            fault.opened(request, sender)
+        return sender
 
     def namespace(self, request: Request, namespace: TrackNamespace) -> None:
         super().namespace(request, namespace)

@@ -13,6 +13,7 @@ from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
 from kvcs_conformance.nodes.faulty_relay import FaultyRelay, FaultySession
 from kvcs_conformance.nodes.node import Node, Setting
+from kvcs_conformance.nodes.protocol_faults import PROTOCOL_FAULTS
 from kvcs_conformance.nodes.relay_faults import FAULTS, Fault
 from kvcs_conformance.scenario import Scenario
 
@@ -54,7 +55,7 @@ class RelayNode(Node):
         """What the scenario lets this relay do wrong."""
         entries = self.setting.scenario.values.get("relay-faults", ())
         return [
-            FAULTS[word](value)
+            (FAULTS | PROTOCOL_FAULTS)[word](value)
             for entry in entries
             for word, value in entry.items()
             if value.get("at", "relay") == self.name

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from moqt.session import FetchFailed, FetchItem, FetchState, Request, RequestKind
+from moqt.session import FetchFailed, FetchItem, FetchSender, FetchState, Request, RequestKind
 from moqt.wire.errors import PublishDoneCode, RequestErrorCode
 from moqt.wire.messages import FetchOk
 from moqt.wire.names import Location, TrackNamespace
@@ -58,7 +58,7 @@ class Fault:
         kind, track = self.value.get("to"), self.value.get("track")
         if kind is not None and request.kind is not _KINDS[kind]:
             return False
-        return track is None or _name(request) == track
+        return track in (None, name_of(request))
 
     def requested(self, relay: FaultyRelay, request: Request) -> bool:
         """A request came; True when it needs no further answer."""
@@ -80,6 +80,13 @@ class Fault:
     def shows(self, request: Request, namespace: TrackNamespace) -> None:
         """A NAMESPACE was sent."""
 
+    def opened(self, request: Request, sender: FetchSender) -> None:
+        """A fetch stream was opened."""
+
+    def properties(self, request: Request, octets: bytes) -> bytes:
+        """The Track Properties to send."""
+        return octets
+
 
 class AtObject(Fault):
     """A fault about one Object, or about all of one layer."""
@@ -87,7 +94,7 @@ class AtObject(Fault):
     def names(self, request: Request, item: Object, via: str) -> bool:
         value = self.value
         return (
-            _name(request) == value["track"]
+            name_of(request) == value["track"]
             and item.location.group == value["layer"]
             and value.get("block", item.location.object) == item.location.object
             and value.get("via", via) == via
@@ -118,7 +125,9 @@ class Refuses(Fault):
         if not (self.about(request) and self.acts()):
             return False
         code = RequestErrorCode[self.value["with"].upper().replace("-", "_")]
-        request.session.refuse(request, code, "a fault of the relay")
+        wait = self.value.get("retry")
+        interval = 0 if wait is None else round(seconds(wait) * 1000) + 1
+        request.session.refuse(request, code, "a fault of the relay", retry_interval=interval)
         return True
 
 
@@ -181,7 +190,7 @@ class Stalls(AtObject):
         value = self.value
         there = Location(value["layer"], value["block"])
         return (
-            _name(request) == value["track"]
+            name_of(request) == value["track"]
             and item.location >= there
             and value.get("via", via) == via
         )
@@ -246,7 +255,7 @@ class NoDone(Fault):
     """Forgets PUBLISH_DONE."""
 
     def finish(self, request: Request, code: int, reason: str) -> tuple[int, str] | None:
-        return (code, reason) if _name(request).startswith("manifest") else None
+        return (code, reason) if name_of(request).startswith("manifest") else None
 
 
 class DoneEarly(Fault):
@@ -278,7 +287,7 @@ class Floods(Fault):
     """Sends Objects of a subscription that there is not."""
 
     def requested(self, relay: FaultyRelay, request: Request) -> bool:
-        if request.kind is not RequestKind.SUBSCRIBE or _name(request).startswith("manifest"):
+        if request.kind is not RequestKind.SUBSCRIBE or name_of(request).startswith("manifest"):
             return False
         if not self.acts():
             return False
@@ -325,7 +334,7 @@ class Withdraws(Fault):
         self._shown.append((request, namespace))
 
     def item(self, request: Request, item: Object, via: str) -> FetchItem | None:
-        there = not _name(request).startswith("manifest")
+        there = not name_of(request).startswith("manifest")
         if there and item.location.group == self.value["layer"]:
             while self._shown:
                 shown, namespace = self._shown.pop()
@@ -369,5 +378,6 @@ def with_digest(item: Object) -> Object:
     return replace(item, payload=head + digest + data)
 
 
-def _name(request: Request) -> str:
+def name_of(request: Request) -> str:
+    """The Track Name of a request, "" for one without."""
     return request.track.name.decode("ascii", "backslashreplace") if request.track else ""

@@ -131,12 +131,16 @@ def _swap_layers(groups: list[list[str]]) -> None:
         groups[0], groups[1] = groups[1], groups[0]
 
 
+def _cut_layer(groups: list[list[str]]) -> None:
+    del groups[0][-1]
+
+
 def _cut_digest(groups: list[list[str]]) -> None:
     groups[0][0] = groups[0][0][:-1]
 
 
 DIGESTS: dict[str, Callable[[dict[str, Any]], None]] = {
-    "short-array": _of_track(lambda groups: groups[0].pop() and None),
+    "short-array": _of_track(_cut_layer),
     "one-layer-more": _of_track(lambda groups: groups.append(groups[-1])),
     "layers-swapped": _of_track(_swap_layers),
     "digit-missing": _of_track(_cut_digest),

@@ -61,11 +61,13 @@ RELAY_FAULTS: dict[str, Word] = table(
     ),
     _fault(
         "refuses",
-        "requests for `track` (of the kind `to`, if given) are refused with this error code",
+        "requests for `track` (of the kind `to`, if given) are refused with this error code; they "
+        "may come again after `retry`, if given",
         "track",
         "with",
         track=TRACK,
         to=_KIND,
+        retry=DURATION,
         **{"with": NAME},
     ),
     _fault("no-fetch-ok", "FETCH_OK is not sent; the Objects and FIN are"),
@@ -168,6 +170,13 @@ RELAY_FAULTS: dict[str, Word] = table(
         "shape",
         shape={"enum": ["no-field", "two-fields", "short", "long", "hexadecimal"]},
     ),
+    _fault("fetch-ok-before", "FETCH_OK has an End Location before the range asked for"),
+    _fault("refers-back", "the first Object of a fetch stream takes its fields from one before"),
+    _fault(
+        "mandatory-property",
+        "SUBSCRIBE_OK and FETCH_OK of data tracks have a Mandatory Track Property that is unknown",
+    ),
+    _fault("withdraws-unlisted", "NAMESPACE_DONE comes for a namespace that was not told of"),
     _fault(
         "withdraws",
         "NAMESPACE_DONE is sent when the first Object of `layer` is",
