@@ -161,6 +161,21 @@ def strongest(keyword: str) -> str:
     return next(level for level in ("MUST", "MUST NOT", "SHOULD", "MAY") if level in found)
 
 
+def test_field_cases_name_the_text_at_hand() -> None:
+    """The SHA-256 in the list of field cases is that of the list that the project works from."""
+    octets = source("../field-cases.md").encode()
+    named = read_yaml(HOME / "field-cases.yaml").data["source"]["sha256"]
+    assert named == hashlib.sha256(octets).hexdigest()
+
+
+@pytest.mark.parametrize("name", catalogues.FILES)
+def test_every_shared_reason_is_used(name: str) -> None:
+    """A reason that no entry points at any more is not kept."""
+    text = (HOME / name).read_text(encoding="utf-8")
+    reasons = set(re.findall(r"^  ([a-z-]+): &[a-z-]+ >-$", text, re.MULTILINE))
+    assert reasons - set(re.findall(r"\*([a-z-]+)", text)) == set()
+
+
 def test_an_entry_stands_by_role(catalogue: Catalogue) -> None:
     """One entry can be judged for one role and have its reason why not for another."""
     entry = catalogue["KVCS-9-2"]
