@@ -158,6 +158,15 @@ def test_attempt_dropped_and_kept() -> None:
     assert found("attempt-keeps-request", [BEGUN, LIVES], of="tries") == UNSEEN
 
 
+def test_attempt_stops_data() -> None:
+    """STOP_SENDING of a unidirectional stream upholds."""
+    stopped = [BEGUN, ended("stop", 6, 1), LIVES]
+    assert found("attempt-stops-data", stopped, of="tries") == UPHELD
+    other = [BEGUN, ended("stop", 4, 1), LIVES]
+    assert found("attempt-stops-data", other, of="tries") == against(Reason.END_WRONG)
+    assert found("attempt-stops-data", [BEGUN], of="tries") == UNSEEN
+
+
 def test_kept_out() -> None:
     """A refusal behind a fence upholds; an OK, an Object, a NAMESPACE or a PUBLISH is a leak."""
     ask = [asked("x", "SUBSCRIBE")]

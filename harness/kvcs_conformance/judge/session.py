@@ -372,3 +372,24 @@ def attempt_keeps_request(evidence: Evidence, arguments: dict[str, Any]) -> Iter
 
 def _dropped(record: Record) -> bool:
     return record.data["how"] in ("reset", "stop")
+
+
+@judge("attempt-stops-data", required=("of",), of=LABEL)
+def attempt_stops_data(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The peer asks each attempt of the step to stop its data streams (STOP_SENDING)."""
+    for tried in attempts(evidence, arguments["of"]):
+        end = next(
+            (r for r in tried.ends if r.data["how"] == "stop" and r.data["stream"] & 2), None
+        )
+        if end is not None:
+            yield upheld(f"{tried.name}: STOP_SENDING {end.data['code']:#x}", end)
+        elif tried.lives is None:
+            yield unseen(f"{tried.name}: not proven to live")
+        else:
+            yield contradicted(
+                Reason.END_WRONG,
+                f"{tried.name}: its data streams are read on",
+                expected="STOP_SENDING",
+                observed="none, though later questions were answered",
+                record=tried.lives,
+            )

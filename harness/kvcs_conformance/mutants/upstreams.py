@@ -163,6 +163,15 @@ class TakesMandatoryProperties(Session):
         super().__init__(is_client, transport, replace(config, understood_properties=known))
 
 
+@mutant("relay/reads-what-it-refused", requires=("MOQT-R122",), reasons=END)
+class ReadsWhatItRefused(Session):
+    """Data streams of a PUBLISH that was refused are read on."""
+
+    def __init__(self, is_client: bool, transport: Transport, config: SessionConfig) -> None:
+        super().__init__(is_client, transport, config)
+        self._receiver.unwanted = lambda alias: None  # type: ignore[method-assign]
+
+
 @mutant("relay/closes-who-asked-too", requires=("MOQT-R225",), reasons=CLOSED)
 class ClosesWhoAskedToo(Relay):
     """When a publisher's session is closed for a breach, so are those that asked for its Tracks."""
