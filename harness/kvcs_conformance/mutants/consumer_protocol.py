@@ -111,7 +111,7 @@ class _Storing(Restore):
         publication = carrier.route.publication.id
         other, payload = self.stored.setdefault(place, (publication, item.payload))
         if other != publication:
-            item = replace(item, payload=payload)
+            item = replace(item, payload=bytes(payload))
         super().receive(carrier, item, via)
 
 

@@ -92,13 +92,15 @@ class AtObject(Fault):
     """A fault about one Object, or about all of one layer."""
 
     def names(self, request: Request, item: Object, via: str) -> bool:
-        value = self.value
-        return (
-            name_of(request) == value["track"]
-            and item.location.group == value["layer"]
-            and value.get("block", item.location.object) == item.location.object
-            and value.get("via", via) == via
+        value, location = self.value, item.location
+        found = (name_of(request), location.group, location.object, via)
+        wanted = (
+            value["track"],
+            value["layer"],
+            value.get("block", location.object),
+            value.get("via", via),
         )
+        return found == wanted
 
     def item(self, request: Request, item: Object, via: str) -> FetchItem | None:
         named = self.names(request, item, via)
