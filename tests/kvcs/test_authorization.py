@@ -91,3 +91,14 @@ def test_grants_that_make_no_sense_are_refused(grants: dict[bytes, set[bytes]]) 
     """An empty token and a Scope ID of another length are errors of whoever set them up."""
     with pytest.raises(InputError):
         scope_policy(grants)
+
+
+def test_a_reader_publishes_nothing() -> None:
+    """KVCS-10-6: a token of readers opens its scope for who subscribes, not for who publishes."""
+    policy = scope_policy({}, readers={b"for-readers": {A}})
+    asked = request(b"kvcs-1", A, token=bearer(b"for-readers"))
+    policy(asked)
+    asked.kind = RequestKind.PUBLISH_NAMESPACE
+    with pytest.raises(RequestRefused) as caught:
+        policy(asked)
+    assert RequestErrorCode.UNAUTHORIZED == caught.value.code

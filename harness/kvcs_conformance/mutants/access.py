@@ -233,3 +233,20 @@ class MovesPrefixesBeforeAsking(Relay):
     def _authorised_update(self, event: UpdateReceived) -> bool:
         moves = event.update.parameters.track_namespace_prefix is not None
         return moves or super()._authorised_update(event)
+
+
+@mutant(
+    "relay/lets-readers-publish",
+    requires=("KVCS-8-4", "KVCS-10-6", "MOQT-R213", "MOQT-R232"),
+    reasons=LEAKED,
+)
+class LetsReadersPublish(Relay):
+    """Who may subscribe in a scope may publish there."""
+
+    def authorise(self, request: Request) -> None:
+        try:
+            super().authorise(request)
+        except RequestRefused:
+            if request.kind not in (RequestKind.PUBLISH, RequestKind.PUBLISH_NAMESPACE):
+                raise
+            super().authorise(replace(request, kind=RequestKind.SUBSCRIBE_NAMESPACE))

@@ -23,6 +23,7 @@ TOKENS: dict[str, bytes | None] = {
     "scope": b"token of the scope",
     "other-scope": b"token of another scope",
     "neighbour-scope": b"token of the neighbour scope",
+    "reader": b"token of a reader of the scope",
     "garbled": b"\x00 no token of any scope",
     "none": None,
 }

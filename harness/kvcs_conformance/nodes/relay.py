@@ -101,6 +101,7 @@ def relay_options(scenario: Scenario) -> dict[str, Any]:
                 b"token of the scope": [scenario.scope_id],
                 b"token of another scope": [scenario.other_scope_id],
                 b"token of the neighbour scope": [scenario.neighbour_scope_id],
-            }
+            },
+            readers={b"token of a reader of the scope": [scenario.scope_id]},
         )
     return options

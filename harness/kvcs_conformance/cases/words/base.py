@@ -11,7 +11,11 @@ TRACK: Schema = {"type": "string", "pattern": r"^(manifest(\.cose)?|(k|v|kv)\.[a
 TRACKS: Schema = {"type": "array", "minItems": 1, "items": TRACK}
 NAME: Schema = {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"}
 DURATION: Schema = {"type": "string", "pattern": r"^\d+(\.\d+)?(ms|s)$"}
-TOKEN: Schema = {"enum": ["scope", "other-scope", "neighbour-scope", "garbled", "none"]}
+TOKEN: Schema = {
+    "enum": ["scope", "reader", "other-scope", "neighbour-scope", "garbled", "none"],
+    "description": "whose token goes with the requests: a member's, that of a member who may only "
+    "read, of two other scopes (one differs in the last octet), one that nobody was given, none",
+}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 SPAN: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": COUNT}
 
