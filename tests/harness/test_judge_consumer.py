@@ -65,6 +65,9 @@ def test_layers_usable() -> None:
     (KVCS-7.4-2)."""
     zero, one = report("layer-usable", layer=0), report("layer-usable", layer=1)
     word = "layers-usable"
+    asked = [message("Fetch", track={"name": "k.raw.s0"})]
+    assert found(word, [DONE], sent=asked, layers=[0]) == against(Reason.DROPPED_GOOD_OBJECT)
+    assert found(word, [DONE], layers=[0]) == UNSEEN
     assert found(word, [zero, DONE], layers=[0]) == UPHELD
     assert found(word, [zero, one], layers=[0]) == against(Reason.USED_BAD_OBJECT)
     assert found(word, [zero, DONE], layers=[0, 1]) == against(Reason.DROPPED_GOOD_OBJECT)

@@ -65,6 +65,8 @@ def test_reuses() -> None:
     assert judged(word, [RESTORE, reused(8)], blocks=1) == wrong
     assert judged(word, [RESTORE, reused(8)], ALL_SENT[:3], blocks=2) == wrong
     assert judged(word, [RESTORE, reused(8)], [], blocks=2) == wrong
+    assert judged(word, [RESTORE, reused(0)], [asks("Fetch")], blocks=2) == wrong
+    assert judged(word, [RESTORE, reused(0)], [], blocks=2) == UNSEEN
     assert judged(word, [RESTORE], blocks=2) == UNSEEN
     assert judged(word, [reused(8)], blocks=2) == UNSEEN
 
@@ -178,6 +180,7 @@ def test_asked_again() -> None:
     assert judged(word, [DONE], [first, other], **PLACE) == lost
     assert judged(word, [DONE], [first, later], **PLACE) == lost
     assert judged(word, [], [first], **PLACE) == UNSEEN
+    assert judged(word, [DONE], [], **PLACE) == UNSEEN
     second = asks("Fetch", publication=OTHER[4])
     assert judged(word, [DONE], [first, second], publisher="second", **PLACE) == UPHELD
     assert judged(word, [DONE], [first, again], publisher="second", **PLACE) == lost

@@ -19,6 +19,7 @@ from kvcs_conformance.judge.restores import (
     TRACK,
     finished,
     reports,
+    retrieves,
     sent,
 )
 from kvcs_conformance.verdicts import Reason
@@ -130,7 +131,7 @@ def object_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
 @judge("layers-usable", required=("layers",), layers=NUMBERS, segment=NUMBER, of=LABEL)
 def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Exactly these layers (of `segment`, default 0) are reported usable. Absence counts once the
-    consumer is done."""
+    consumer is done, and has asked for data."""
     segment = arguments.get("segment", 0)
     told = [
         record
@@ -149,7 +150,7 @@ def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             observed=f"layers {sorted(usable)}",
             record=extra,
         )
-    elif right - usable and done:
+    elif right - usable and done and (usable or retrieves(evidence)):
         yield contradicted(
             Reason.DROPPED_GOOD_OBJECT,
             f"layer {min(right - usable)} was to be had and is not usable",
@@ -158,7 +159,7 @@ def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             record=done,
         )
     elif right - usable or not done:
-        yield unseen("the consumer did not come to its end")
+        yield unseen("the consumer did not come to its end, or asked for no data")
     else:
         yield upheld(f"layers {sorted(right)} usable, no other", done)
 

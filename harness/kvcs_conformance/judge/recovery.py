@@ -16,6 +16,7 @@ from kvcs_conformance.judge.restores import (
     asked,
     finished,
     reports,
+    retrieves,
     wanted,
 )
 from kvcs_conformance.scenario import seconds
@@ -87,7 +88,7 @@ def _covers(parameters: Mapping[str, Any], layer: int, block: int) -> bool:
 def asked_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Missing once, this Object was asked for again: by a second request that covers it, or (with
     `at` or `publisher`) by one at this relay or of this publication. Absence counts once the
-    consumer is done."""
+    consumer is done, and has asked for data."""
     place = f"{arguments['track']} ({arguments['layer']}, {arguments['block']})"
     at, publisher = arguments.get("at"), arguments.get("publisher")
     elsewhere = at is not None or publisher is not None
@@ -103,7 +104,7 @@ def asked_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
     done = finished(evidence)
     if len(found) > (0 if elsewhere else 1):
         yield upheld(f"{place}: asked for again", found[-1])
-    elif done:
+    elif done and retrieves(evidence):
         where = f" at {at}" if at else f" of {publisher}" if publisher else ""
         yield contradicted(
             Reason.NOT_RECOVERED,
@@ -113,7 +114,7 @@ def asked_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
             record=done,
         )
     else:
-        yield unseen("the consumer did not come to its end")
+        yield unseen("the consumer did not come to its end, or asked for no data")
 
 
 def _asks_for(message: Mapping[str, Any], layer: int, block: int) -> bool:

@@ -55,6 +55,15 @@ def sent(evidence: Evidence, arguments: Mapping[str, Any]) -> Seen | None:
     return None
 
 
+def retrieves(evidence: Evidence) -> bool:
+    """Whether the consumer asked for any data track: one that found nothing to ask for shows
+    nothing of how it retrieves and verifies."""
+    return any(
+        not message["track"]["name"].startswith("manifest")
+        for _, message in asked(evidence, "Subscribe", "Fetch")
+    )
+
+
 def publication_of(evidence: Evidence, publisher: str) -> str:
     """The Publication ID of what a publisher of ours publishes, in hex."""
     publication: str = evidence.facts["publications"][publisher]["namespace"][-1]

@@ -18,6 +18,7 @@ from kvcs_conformance.judge.restores import (
     publication_of,
     relays,
     reports,
+    retrieves,
     wanted,
 )
 from kvcs_conformance.verdicts import Reason
@@ -26,7 +27,7 @@ from kvcs_conformance.verdicts import Reason
 @judge("reuses", required=("blocks",), blocks=NUMBER, of=LABEL)
 def reuses(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The consumer reports the tokens of exactly so many leading blocks as reused; our relays sent
-    all their Objects."""
+    all their Objects. That it reuses nothing counts when it has asked for data."""
     told = next(reports(evidence, arguments, "reused-tokens"), None)
     want = wanted(evidence, arguments)
     if told is None or want is None:
@@ -35,7 +36,9 @@ def reuses(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     right = arguments["blocks"] * want.data["block_tokens"]
     tokens = told.data["tokens"]
     hole = _hole(evidence, want, arguments["blocks"])
-    if tokens != right:
+    if right and not tokens and not retrieves(evidence):
+        yield unseen("the consumer asked for no data")
+    elif tokens != right:
         yield contradicted(
             Reason.WRONG_REUSE,
             f"{tokens} tokens are reported as reused",

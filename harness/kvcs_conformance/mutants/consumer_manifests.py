@@ -343,7 +343,7 @@ class AsksEveryTrack(Consumer):
     """All tracks of a segment are asked for."""
 
     def select(self, segment: Segment) -> tuple[DataTrack, ...] | None:
-        return tuple(segment.tracks)
+        return tuple(segment.tracks) or None
 
 
 @mutant("consumer/mixes-codecs", requires=("KVCS-3.2-5",), reasons=_SHAPE)

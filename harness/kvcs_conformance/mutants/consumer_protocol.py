@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from kvcs.consumer import Consumer, ConsumeRequest
-from kvcs.consumer.carriers import Carrier
+from kvcs.consumer.carriers import LATER, Carrier
 from kvcs.consumer.restore import Restore
 from kvcs.consumer.routes import Route
 from kvcs.consumer.supply import Supply
@@ -19,6 +19,7 @@ from moqt.session import Request, RequestKind, Session, SessionConfig
 from moqt.session.events import Via
 from moqt.wire.errors import RemoteProtocolError, StreamError
 from moqt.wire.messages import RequestError
+from moqt.wire.names import Location
 from moqt.wire.objects import Object
 
 from kvcs_conformance.mutants.consumer_checks import Remembering
@@ -89,8 +90,11 @@ class _Impatient(Supply):
     def _note_refusal(self, route: Route, error: RequestError | None) -> None:
         return
 
-    def _count_against(self, route: Route, track: DataTrack, location: Any, reason: str) -> None:
-        return
+    def _count_against(
+        self, route: Route, track: DataTrack, location: Location, reason: str
+    ) -> None:
+        if reason != LATER:
+            route.refused(track, location)
 
 
 @mutant("consumer/asks-again-at-once", requires=("MOQT-R073",), reasons=(Reason.REQUEST_ORDER,))

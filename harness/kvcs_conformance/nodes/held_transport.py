@@ -1,4 +1,4 @@
-"""A transport below a session of ours that can hold back single streams."""
+"""A transport below a session of ours that can hold back single streams, or let them trickle."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class HeldTransport:
     def __init__(self, below: Transport) -> None:
         self._below = below
         self._held: dict[int, list[tuple[bytes, bool]]] = {}
+        self._drip: Callable[[Callable[[], None]], None] | None = None
 
     def hold(self, stream_id: int) -> Callable[[], None]:
         """Hold a stream back until the returned function is called."""
@@ -24,9 +25,29 @@ class HeldTransport:
 
         return let_go
 
+    def trickle(self, drip: Callable[[Callable[[], None]], None]) -> None:
+        """Let every data stream that is opened from now on go out octet by octet; `drip` does
+        something when the next octet's time has come."""
+        self._drip = drip
+
     def open_stream(self, *, unidirectional: bool) -> int | None:
         """As below."""
-        return self._below.open_stream(unidirectional=unidirectional)
+        stream_id = self._below.open_stream(unidirectional=unidirectional)
+        if unidirectional and stream_id is not None and self._drip is not None:
+            self._held[stream_id] = []
+            self._let_drop(stream_id, self._drip)
+        return stream_id
+
+    def _let_drop(self, stream_id: int, drip: Callable[[Callable[[], None]], None]) -> None:
+        waiting = self._held.get(stream_id)
+        if waiting is None:
+            return
+        if waiting:
+            data, fin = waiting.pop(0)
+            self._below.send(stream_id, data[:1], fin and len(data) <= 1)
+            if len(data) > 1:
+                waiting.insert(0, (data[1:], fin))
+        drip(lambda: self._let_drop(stream_id, drip))
 
     def send(self, stream_id: int, data: bytes | memoryview, fin: bool = False) -> None:
         """At once, or when the stream is let go."""

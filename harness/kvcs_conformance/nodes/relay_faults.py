@@ -201,6 +201,16 @@ class Stalls(AtObject):
         return None if via == "subscription" else FetchState.WAIT
 
 
+class Trickles(Fault):
+    """Sends, but next to nothing."""
+
+    def requested(self, relay: FaultyRelay, request: Request) -> bool:
+        if request.kind is RequestKind.FETCH and self.acts():
+            pause = seconds(self.value["by"])
+            relay.below(request.session).trickle(lambda action: relay.later(pause, action))
+        return False
+
+
 class FlipsBit(AtObject):
     """Corrupts Data."""
 
@@ -353,6 +363,7 @@ FAULTS: dict[str, type[Fault]] = {
     "unknown-range": UnknownRange,
     "resets": Resets,
     "stalls": Stalls,
+    "trickles": Trickles,
     "flips-bit": FlipsBit,
     "replaces-data": ReplacesData,
     "late": Late,

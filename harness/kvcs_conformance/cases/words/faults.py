@@ -111,6 +111,13 @@ RELAY_FAULTS: dict[str, Word] = table(
         **_OBJECT,
     ),
     _fault(
+        "trickles",
+        "from the first FETCH on, data streams go out octet by octet, one each time that `by` is "
+        "over",
+        "by",
+        by=DURATION,
+    ),
+    _fault(
         "flips-bit",
         "one bit of the Data of this Object differs; its digest does not",
         "track",
