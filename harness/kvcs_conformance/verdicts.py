@@ -99,6 +99,7 @@ class Reason(StrEnum):
     PAYLOAD_FIELD = "payload.field-mismatch"
     PAYLOAD_LENGTH = "payload.length-mismatch"
     PRIORITY = "priority.not-derived"
+    PRIORITY_ORDER = "priority.not-heeded"
     PROPERTY_FORBIDDEN = "property.forbidden"
     PROPERTY_ABSENT = "property.absent"
     MANIFEST_SHAPE = "manifest.shape"
@@ -184,6 +185,7 @@ REASONS: dict[Reason, str] = {
     Reason.PAYLOAD_DIGEST: "Data Digest is not the SHA-256 of Data",
     Reason.PAYLOAD_FIELD: "a field of the payload header has a wrong value",
     Reason.PAYLOAD_LENGTH: "header and Data Length do not account for the payload",
+    Reason.PRIORITY_ORDER: "what is less urgent was sent first",
     Reason.PRIORITY: "Publisher Priority is not what the layer gives",
     Reason.PROPERTY_FORBIDDEN: "a property is set that must not be",
     Reason.PROPERTY_ABSENT: "a property that is wanted is not set",

@@ -118,7 +118,7 @@ def done_counts_streams(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
         right = arguments.get("count", came)
         if came != right:
             yield unseen(f"{described(request)}: {came} streams came, the case is about {right}")
-        elif told not in (right, _UNKNOWN_COUNT if right else right):
+        elif told != right and not (right and told in (None, _UNKNOWN_COUNT)):
             yield contradicted(
                 Reason.DONE_COUNT,
                 f"{described(request)}: PUBLISH_DONE counts other streams than came",

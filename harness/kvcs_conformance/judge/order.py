@@ -101,3 +101,52 @@ def sent_for_each(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
                 observed=f"on {len(streams.get(wrong[0], ()))}",
                 record=end,
             )
+
+
+@judge("overtakes", required=("of", "before"), of=LABEL, before=LABEL)
+def overtakes(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The fetches of the step end before those of the step `before`, which were asked for first
+    and were under way: what is more urgent goes first."""
+    slow = evidence.asked(arguments["before"])
+    for request in evidence.asked(arguments["of"]):
+        end = ended(evidence, request)
+        others = [ended(evidence, other) for other in slow]
+        under_way = any(
+            one.record.index < request.record.index
+            for other in slow
+            for one in delivered(evidence, other)
+        )
+        if end is None or not under_way or not others or None in others:
+            yield unseen(f"{described(request)}: not both came to their end")
+            continue
+        first = min(other.index for other in others if other is not None)
+        if end.index > first:
+            yield contradicted(
+                Reason.PRIORITY_ORDER,
+                f"{described(request)}: ended after what is less urgent",
+                expected="the more urgent fetch ends first",
+                observed=f"at {end.time:.3f} s, after the other",
+                record=end,
+            )
+        else:
+            yield upheld(f"{described(request)}: overtook what is less urgent", end)
+
+
+@judge("first-group", required=("of", "group"), of=LABEL, group={"type": "integer"})
+def first_group(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """The first Object of each fetch of the step lies in this Group: it is the first one in the
+    order that was asked for, and it exists."""
+    for request in evidence.asked(arguments["of"]):
+        objects = delivered(evidence, request)
+        if not objects:
+            yield unseen(f"{described(request)}: no Object came")
+        elif objects[0].group != arguments["group"]:
+            yield contradicted(
+                Reason.ORDER_LAYERS,
+                f"{described(request)}: begins with another Group",
+                expected=f"Group {arguments['group']}",
+                observed=str(objects[0].location),
+                record=objects[0].record,
+            )
+        else:
+            yield upheld(f"{described(request)}: begins with Group {objects[0].group}")

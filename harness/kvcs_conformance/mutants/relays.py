@@ -100,7 +100,11 @@ class FillStopsShort(Relay):
         super()._dispatch(request)
 
 
-@mutant("relay/fill-repeats-live", requires=("KVCS-7.2-3",), reasons=(Reason.OBJECT_DUPLICATE,))
+@mutant(
+    "relay/fill-repeats-live",
+    requires=("KVCS-7.2-3", "MOQT-R189"),
+    reasons=(Reason.OBJECT_DUPLICATE, Reason.OBJECT_UNEXPECTED),
+)
 class FillRepeatsLive(Relay):
     """What the fill brings of the current Group comes by the subscription too."""
 

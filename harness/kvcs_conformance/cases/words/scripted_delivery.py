@@ -46,7 +46,8 @@ STEPS: dict[str, Word] = table(
     Word(
         "fetch-range",
         "FETCH these tracks `from` .. `to`, Locations and both inclusive; `order: descending` by "
-        "Groups; `fill-timeout` is FILL_TIMEOUT in ms; `objects` as above; made `after` so long",
+        "Groups; `fill-timeout` is FILL_TIMEOUT in ms; `objects` as above, `priority` is "
+        "SUBSCRIBER_PRIORITY; made `after` so long",
         TRACKS,
         {
             **LABEL,
@@ -56,6 +57,7 @@ STEPS: dict[str, Word] = table(
             "order": {"enum": ["ascending", "descending"]},
             "fill-timeout": COUNT,
             "objects": SPAN,
+            "priority": {"type": "integer", "minimum": 0, "maximum": 255},
         },
         ("from", "to"),
     ),
@@ -75,9 +77,10 @@ STEPS: dict[str, Word] = table(
     Word(
         "cancel",
         "cancel the requests of the step with this label; `by: request-stream` asks the peer to "
-        "stop the request's own stream alone, so that what it does with the others shows",
+        "stop the request's own stream alone, so that what it does with the others shows; `by: "
+        "fin` ends our side of that stream, which cancels nothing",
         NAME,
-        {**_AFTER, "by": {"enum": ["all", "request-stream"]}},
+        {**_AFTER, "by": {"enum": ["all", "request-stream", "fin"]}},
     ),
     Word(
         "finish",

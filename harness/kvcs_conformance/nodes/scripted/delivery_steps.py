@@ -63,6 +63,7 @@ def fetch_range(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None
         group_order=_ORDERS[body.get("order", "ascending")],
         fill_timeout=body.get("fill-timeout"),
         range_filters=_objects(body),
+        subscriber_priority=body.get("priority"),
     )
 
     def act() -> None:
@@ -112,6 +113,8 @@ def cancel(node: ScriptedNode, label: str, body: Mapping[str, Any]) -> None:
             node.recorder.trace("kvcs:cancel", {"of": body["cancel"], "request": request.id})
             if body.get("by", "all") == "all":
                 request.session.cancel(request)
+            elif body["by"] == "fin" and request.stream_id is not None:
+                request.session._core.fin(request.stream_id)
             else:
                 _leave_data_streams(request.session)
                 _stop(request.session, request.stream_id)
