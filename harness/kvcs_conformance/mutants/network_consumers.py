@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from kvcs.consumer import Consumer
@@ -17,65 +18,80 @@ from moqt.session.events import (
     SubscriptionEnded,
     Via,
 )
+from moqt.wire.errors import PublishDoneCode
 
 from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.network.plan import Grant
 from kvcs_conformance.verdicts import Reason
 
 SILENCE = 0.3
+SOON = 0.1
+TRACK_ENDED = int(PublishDoneCode.TRACK_ENDED)
 
 _DROPPED = (Reason.DROPPED_GOOD_OBJECT,)
 _EARLY = (Reason.USED_BAD_OBJECT,)
 _SUPPLY = (Reason.NOT_RECOVERED, Reason.DROPPED_GOOD_OBJECT)
 
 
-def _call_usable(consumer: Consumer, layers: list[int]) -> None:
-    """Report layers as usable, whatever there is of them."""
-    restore = consumer._restore
-    if restore is None or consumer.done:
-        return
-    for segment, part in restore.assembly.segments.items():
-        for layer in layers:
-            if (segment, layer) not in restore._announced:
-                restore._announced.add((segment, layer))
-                restore._emit("layer-usable", segment=segment, layer=layer, blocks=part.blocks)
+class _Hasty(Consumer):
+    """A consumer that calls layers usable of which it has not everything, but nothing bad."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._bad: set[int] = set()
+
+    def emit(self, event: str, **details: Any) -> None:
+        if event == "object-discarded":
+            self._bad.add(details["layer"])
+        super().emit(event, **details)
+
+    def call_usable(self, layers: Iterable[int]) -> None:
+        """Report layers as usable, whatever there is of them."""
+        restore = self._restore
+        if restore is None or self.done:
+            return
+        for segment, part in restore.assembly.segments.items():
+            for layer in layers:
+                if (segment, layer) not in restore._announced and layer not in self._bad:
+                    restore._announced.add((segment, layer))
+                    restore._emit("layer-usable", segment=segment, layer=layer, blocks=part.blocks)
 
 
-@mutant("consumer/takes-done-for-complete", requires=("KVCS-7.4-2",), reasons=_EARLY)
-class TakesDoneForComplete(Consumer):
-    """When PUBLISH_DONE of one track has come, with however many streams, every layer is taken to
-    be there."""
+@mutant("consumer/takes-done-for-complete", requires=("KVCS-7.2-7", "KVCS-7.4-2"), reasons=_EARLY)
+class TakesDoneForComplete(_Hasty):
+    """Soon after PUBLISH_DONE of one track, with however many streams, every layer is taken to be
+    there."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
-        if self._restore is not None and isinstance(event, SubscriptionEnded):
-            self.now = now
-            _call_usable(self, list(self.request.wanted_layers))
+        if isinstance(event, SubscriptionEnded) and event.message.status_code == TRACK_ENDED:
+            layers = self.request.wanted_layers
+            self.timers.set("soon", now + SOON, lambda: self.call_usable(layers))
         super().handle_event(session, event, now)
 
 
-@mutant("consumer/takes-newer-group-for-end", requires=("KVCS-7.4-2",), reasons=_EARLY)
-class TakesNewerGroupForEnd(Consumer):
-    """When a later layer has begun, the earlier ones are taken to be there."""
+@mutant("consumer/takes-newer-group-for-end", requires=("KVCS-7.2-7", "KVCS-7.4-2"), reasons=_EARLY)
+class TakesNewerGroupForEnd(_Hasty):
+    """Where nothing has to be filled in: when a layer has begun, those before the last one are
+    taken to be there."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
-        if isinstance(event, ObjectReceived) and isinstance(event.request.context, LiveCarrier):
+        carrier = event.request.context if isinstance(event, ObjectReceived) else None
+        if isinstance(carrier, LiveCarrier) and carrier.largest is None:
+            assert isinstance(event, ObjectReceived)
             self.now = now
-            _call_usable(self, list(range(min(event.object.location.group, self._layers()))))
+            self.call_usable(range(min(event.object.location.group - 1, self.request.layer_count)))
         super().handle_event(session, event, now)
-
-    def _layers(self) -> int:
-        return self.request.layer_count
 
 
 @mutant("consumer/takes-reset-for-end", requires=("KVCS-7.4-2",), reasons=_EARLY)
-class TakesResetForEnd(Consumer):
+class TakesResetForEnd(_Hasty):
     """A layer whose stream was reset is taken to be there."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         if isinstance(event, StreamEnded) and event.code is not None:
             self.now = now
             if event.stream.group is not None:
-                _call_usable(self, [event.stream.group])
+                self.call_usable([event.stream.group])
         super().handle_event(session, event, now)
 
 
@@ -99,16 +115,16 @@ class _NoResets(Supply):
         super().lost(carrier, gone, reason)
 
 
-@mutant("consumer/ends-with-publish-done", requires=("KVCS-7.2-3",), reasons=_DROPPED)
+@mutant("consumer/ends-with-publish-done", requires=("KVCS-7.2-3", "KVCS-7.4-4"), reasons=_SUPPLY)
 class EndsWithPublishDone(Consumer):
-    """With the first PUBLISH_DONE the restore ends, whatever its Stream Count says."""
+    """With a PUBLISH_DONE that counts more streams than came the restore ends."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         for source in self._sources.ready:
             config = source.session._core.config
             object.__setattr__(config, "done_timeout", 0.0)
         super().handle_event(session, event, now)
-        if isinstance(event, SubscriptionEnded) and self._restore is not None:
+        if isinstance(event, SubscriptionEnded) and not event.complete and not self.done:
             self._finish("the track has ended")
 
 
@@ -132,13 +148,14 @@ class DemandsOrder(Consumer):
         super().handle_event(session, event, now)
 
 
-@mutant("consumer/gives-up-on-silence", requires=("KVCS-7.2-3",), reasons=_DROPPED)
+@mutant("consumer/gives-up-on-silence", requires=("KVCS-7.2-3", "KVCS-7.4-4"), reasons=_SUPPLY)
 class GivesUpOnSilence(Consumer):
-    """When nothing came for 0.3 s the restore ends."""
+    """When no subscription brought anything for 0.3 s the restore ends."""
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
         super().handle_event(session, event, now)
-        if isinstance(event, ObjectReceived) and not self.done:
+        live = isinstance(event, ObjectReceived) and isinstance(event.request.context, LiveCarrier)
+        if live and not self.done:
             self.timers.set("silence", now + SILENCE, lambda: self._finish("nothing comes"))
 
 
@@ -155,13 +172,10 @@ class EndsWithItsRelay(Consumer):
 
 @mutant("consumer/asks-one-publication-only", requires=("KVCS-7.4-4",), reasons=_SUPPLY)
 class AsksOnePublicationOnly(Consumer):
-    """Of the publications that it finds it looks at the first alone."""
-
-    first: PublicationView | None = None
+    """When it lacks something of the publication that it has begun it looks at no other."""
 
     def _begin(self, view: PublicationView) -> bool:
-        self.first = self.first or view
-        if view is not self.first:
+        if self._restore is not None and self._restore.supply.recovering:
             view.tried = True
             return False
         return super()._begin(view)
@@ -193,16 +207,16 @@ def session_gone(consumer: Consumer) -> list[bool]:
 
 @mutant("consumer/reports-all-as-reused", requires=("KVCS-7.4-4",), reasons=(Reason.WRONG_REUSE,))
 class ReportsAllAsReused(Consumer):
-    """At the end it does not say what is to be computed again."""
+    """When it lost its relay it does not say what is to be computed again."""
 
     def emit(self, event: str, **details: Any) -> None:
-        if event == "recompute":
+        if event == "recompute" and any(session_gone(self)):
             details["first_token"] = details["end_token"]
         super().emit(event, **details)
 
 
 @mutant("consumer/grants-few-streams", requires=("KVCS-9-2",), reasons=(Reason.STREAMS_FEW,))
 class GrantsFewStreams(Consumer):
-    """A relay may have two unidirectional streams open: its control stream and one more."""
+    """A relay may have eight unidirectional streams open, its control stream among them."""
 
-    grants: ClassVar[Grant] = Grant(unidirectional_streams=2)
+    grants: ClassVar[Grant] = Grant(unidirectional_streams=8)

@@ -30,7 +30,11 @@ def configure(session: Session, **options: Any) -> None:
     session._core.config = replace(session._core.config, **options)
 
 
-@mutant("relay/ends-with-publish-done", requires=("KVCS-7.2-3",), reasons=_MISSING)
+@mutant(
+    "relay/ends-with-publish-done",
+    requires=("KVCS-7.2-3", "MOQT-R164"),
+    reasons=(Reason.OBJECT_MISSING, Reason.STREAM_END),
+)
 class EndsWithPublishDone(Relay):
     """PUBLISH_DONE of a publisher ends the track at once; its Stream Count is not looked at."""
 
@@ -76,7 +80,7 @@ class DropsOlderGroups(_Newest):
 
 @mutant(
     "relay/loses-fin-of-older-groups",
-    requires=("MOQT-R164",),
+    requires=("KVCS-7.2-3", "MOQT-R164"),
     reasons=(Reason.OBJECT_MISSING, Reason.STREAM_END),
 )
 class LosesFinOfOlderGroups(_Newest):
@@ -175,9 +179,9 @@ class StallsAllForOne(Relay):
 
 @mutant("relay/grants-few-streams", requires=("KVCS-9-2",), reasons=(Reason.STREAMS_FEW,))
 class GrantsFewStreams(Relay):
-    """A peer may have two unidirectional streams open: its control stream and one more."""
+    """A peer may have eight unidirectional streams open, its control stream among them."""
 
-    grants: ClassVar[Grant] = Grant(unidirectional_streams=2)
+    grants: ClassVar[Grant] = Grant(unidirectional_streams=8)
 
 
 @mutant("relay/takes-loss-for-end", requires=("MOQT-R144",), reasons=(Reason.RANGE_UNMARKED,))
