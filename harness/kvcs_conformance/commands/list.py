@@ -10,6 +10,7 @@ import click
 from kvcs_conformance import catalogue
 from kvcs_conformance.cases import Selection, load_cases
 from kvcs_conformance.cases.words import STEPS, TAMPERS, WAITS
+from kvcs_conformance.cases.words.faults import RELAY_FAULTS
 from kvcs_conformance.commands.choosing import choosing
 
 
@@ -73,6 +74,10 @@ def _print_steps() -> None:
     _section("Events that `expect` knows", list(EVENTS.items()))
     _section(
         "Ways to tamper with what a publisher sends", [(w.name, w.doc) for w in TAMPERS.values()]
+    )
+    _section(
+        "Faults of a relay before a consumer (`relay-faults`)",
+        [(w.name, w.doc) for w in RELAY_FAULTS.values()],
     )
 
 
