@@ -9,6 +9,7 @@ from typing import Any
 from kvcs_conformance.evidence.read import Evidence, Record, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.payload import (
+    ABSOLUTE_CLAUSE,
     CLAUSES,
     CODECS,
     COMPONENT_CLAUSE,
@@ -312,6 +313,8 @@ def _field_clauses(name: str, found: int) -> tuple[str, ...]:
     """The requirements that a wrong value of a header field breaks."""
     if name == "component" and found not in COMPONENTS.values():
         return (COMPONENT_CLAUSE, LAYOUT_CLAUSE)
+    if name == "token_start":
+        return (CLAUSES[name], LAYOUT_CLAUSE, ABSOLUTE_CLAUSE)
     if name == "data_length":
         return (CLAUSES[name], LAYOUT_CLAUSE, ONE_PAYLOAD_CLAUSE)
     return (CLAUSES[name], LAYOUT_CLAUSE)

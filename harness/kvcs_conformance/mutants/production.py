@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvcs.names import DataTrack, TrackName
+from kvcs.names import Component, DataTrack, TrackName
+from kvcs.payload import Header, Octets
 from kvcs.publisher import PublicationSpec, Publisher
 from kvcs.publisher.production import SegmentProduction
 from kvcs.publisher.publication import Publication
@@ -17,7 +18,7 @@ from kvcs_conformance.mutants.registry import mutant
 from kvcs_conformance.verdicts import Reason
 
 _ORDER = (Reason.ORDER_LAYERS, Reason.OBJECT_MISSING)
-_DISORDER = ("KVCS-3.3-2", "KVCS-7.2-3")
+_DISORDER = ("KVCS-3.3-2", "KVCS-7.2-3", "MOQT-R115", "MOQT-R138")
 
 
 class _Holding(Publication):
@@ -75,7 +76,11 @@ class OmitsEndOfGroup(Publication):
         self._tracks[track].end_subgroup(layer, 0)
 
 
-@mutant("publisher/omits-end-of-track", requires=("KVCS-3.3-8",), reasons=(Reason.MARK_TRACK,))
+@mutant(
+    "publisher/omits-end-of-track",
+    requires=("KVCS-3.3-8", "MOQT-R090"),
+    reasons=(Reason.MARK_TRACK, Reason.LARGEST),
+)
 class OmitsEndOfTrack(Publication):
     """The track ends with PUBLISH_DONE alone."""
 
@@ -83,7 +88,11 @@ class OmitsEndOfTrack(Publication):
         self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
 
 
-@mutant("publisher/ends-track-a-group-late", requires=("KVCS-3.3-8",), reasons=(Reason.MARK_TRACK,))
+@mutant(
+    "publisher/ends-track-a-group-late",
+    requires=("KVCS-3.3-8", "MOQT-R090"),
+    reasons=(Reason.MARK_TRACK, Reason.LARGEST),
+)
 class EndsTrackAGroupLate(Publication):
     """End of Track stands at {L+1, 0}, so that a Group seems to be missing."""
 
@@ -95,7 +104,11 @@ class EndsTrackAGroupLate(Publication):
         self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
 
 
-@mutant("publisher/subgroup-per-block", requires=("KVCS-3.3-5",), reasons=(Reason.OBJECT_SUBGROUP,))
+@mutant(
+    "publisher/subgroup-per-block",
+    requires=("KVCS-3.3-5", "MOQT-R007", "MOQT-R116"),
+    reasons=(Reason.OBJECT_SUBGROUP, Reason.STREAM_FLAG, Reason.STREAM_END),
+)
 class SubgroupPerBlock(Publication):
     """Every Object of a Group is in a Subgroup of its own."""
 
@@ -130,30 +143,14 @@ class ManifestDefaultPriority(Publication):
 
 @mutant(
     "publisher/groups-from-one",
-    requires=(
-        "KVCS-3.3-1",
-        "KVCS-3.3-7",
-        "KVCS-3.3-8",
-        "KVCS-3.2-4",
-        "KVCS-4-8",
-        "KVCS-5-9",
-        "KVCS-7.2-3",
-        "KVCS-10-3",
-    ),
-    reasons=(
-        Reason.OBJECT_UNEXPECTED,
-        Reason.OBJECT_MISSING,
-        Reason.MARK_GROUP,
-        Reason.MARK_TRACK,
-        Reason.PAYLOAD_FIELD,
-        Reason.MANIFEST_INCONSISTENT,
-    ),
+    requires=("KVCS-3.2-4", "KVCS-3.3-1", "KVCS-4-8"),
+    reasons=(Reason.OBJECT_UNEXPECTED, Reason.OBJECT_MISSING, Reason.PAYLOAD_FIELD),
 )
 class GroupsFromOne(Publication):
-    """Group g is layer g-1."""
+    """Group g of a kv track is layer g-1."""
 
     def publish(self, track: TrackName, item: Object) -> None:
-        if isinstance(track, DataTrack):
+        if isinstance(track, DataTrack) and track.component is Component.KV:
             group = item.location.group + 1
             location = Location(group, item.location.object)
             item = replace(item, location=location, priority=self.priority_of(group))
@@ -161,7 +158,9 @@ class GroupsFromOne(Publication):
 
 
 @mutant(
-    "publisher/swaps-blocks-of-layer", requires=("KVCS-3.3-6",), reasons=(Reason.ORDER_OBJECTS,)
+    "publisher/swaps-blocks-of-layer",
+    requires=("KVCS-3.3-6", "MOQT-R007", "MOQT-R164"),
+    reasons=(Reason.ORDER_OBJECTS, Reason.STREAM_FLAG, Reason.STREAM_END),
 )
 class SwapsBlocksOfLayer(Publication):
     """Blocks 0 and 1 of layer 1 go out in the other order."""
@@ -180,41 +179,36 @@ class SwapsBlocksOfLayer(Publication):
 
 
 @mutant(
-    "publisher/objects-from-one",
-    requires=(
-        "KVCS-3.2-4",
-        "KVCS-3.3-3",
-        "KVCS-3.3-7",
-        "KVCS-3.4-1",
-        "KVCS-4-9",
-        "KVCS-5-9",
-        "KVCS-7.2-3",
-        "KVCS-10-3",
-        "KVCS-A-2",
-    ),
+    "publisher/absolute-object-ids",
+    requires=("KVCS-3.3-3", "KVCS-3.3-7", "KVCS-3.4-1", "KVCS-3.4-2", "KVCS-4-10"),
     reasons=(
+        Reason.OBJECT_UNEXPECTED,
         Reason.ORDER_OBJECTS,
         Reason.MARK_GROUP,
-        Reason.OBJECT_MISSING,
-        Reason.OBJECT_UNEXPECTED,
         Reason.PAYLOAD_FIELD,
-        Reason.MANIFEST_INCONSISTENT,
     ),
 )
-class ObjectsFromOne(Publication):
-    """Object IDs count blocks from 1."""
+class AbsoluteObjectIds(Publication):
+    """Object IDs, and Block Index with them, go on from segment to segment."""
 
     def publish(self, track: TrackName, item: Object) -> None:
-        if isinstance(track, DataTrack) and item.location.group < self.spec.layers:
-            group, block = item.location
-            item = replace(item, location=Location(group, block + 1))
+        group, block = item.location
+        if isinstance(track, DataTrack) and group < self.spec.layers:
+            block += self.segments[track.segment].first_block
+            item = replace(item, location=Location(group, block))
         super().publish(track, item)
+
+    def header_for(
+        self, part: SegmentProduction, track: DataTrack, layer: int, block: int, data: Octets
+    ) -> Header:
+        header = super().header_for(part, track, layer, block, data)
+        return header._replace(block=part.first_block + block)
 
 
 @mutant(
     "publisher/marks-group-late",
-    requires=("KVCS-3.3-7",),
-    reasons=(Reason.MARK_GROUP,),
+    requires=("KVCS-3.3-7", "MOQT-R116", "MOQT-R164"),
+    reasons=(Reason.MARK_GROUP, Reason.STREAM_END),
 )
 class MarksGroupLate(Publication):
     """End of Group leaves room for one Object more."""
@@ -228,8 +222,8 @@ class MarksGroupLate(Publication):
 
 @mutant(
     "publisher/marks-last-group-as-track",
-    requires=("KVCS-3.3-8",),
-    reasons=(Reason.MARK_TRACK,),
+    requires=("KVCS-3.3-8", "MOQT-R006"),
+    reasons=(Reason.MARK_TRACK, Reason.STREAM_SECOND),
 )
 class MarksLastGroupAsTrack(Publication):
     """End of Track stands behind the end of the last Group, in that Group."""

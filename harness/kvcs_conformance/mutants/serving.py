@@ -45,7 +45,11 @@ class AnswersSubscribeTwice(_Repeating):
         return sender
 
 
-@mutant("publisher/answers-fetch-twice", requires=("MOQT-R139",), reasons=(Reason.ANSWER_NUMBER,))
+@mutant(
+    "publisher/answers-fetch-twice",
+    requires=("MOQT-R139", "MOQT-R149"),
+    reasons=(Reason.ANSWER_NUMBER, Reason.CLOSE_UNEXPECTED),
+)
 class AnswersFetchTwice(_Repeating):
     """FETCH_OK is sent twice."""
 

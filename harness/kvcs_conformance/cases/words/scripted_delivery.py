@@ -90,6 +90,13 @@ STEPS: dict[str, Word] = table(
         _AFTER,
     ),
     Word(
+        "finish",
+        "end our direction of the request streams of the step with this label by FIN, which "
+        "cancels nothing",
+        NAME,
+        _AFTER,
+    ),
+    Word(
         "stop-stream",
         "STOP_SENDING for the data stream that brought an Object of this Group to the step with "
         "this label",
