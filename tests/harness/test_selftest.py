@@ -19,6 +19,7 @@ from kvcs_conformance.peers import Peers
 from kvcs_conformance.runner import perform
 from kvcs_conformance.selftest import name_trials, selftest
 from kvcs_conformance.stage import Stage
+from moqt.wire.errors import LocalProtocolError
 
 CATALOGUE = catalogues.load()
 CASES = load_cases(CATALOGUE, check=False)
@@ -102,8 +103,49 @@ def test_a_fault_of_the_harness_is_no_survivor_alone(monkeypatch: pytest.MonkeyP
         seed=0,
     )
     mutant, reference = matrix["errors"]
-    assert mutant.startswith(f"{name}: publisher/retention/stated: harness-error (RuntimeError")
+    assert mutant.startswith(
+        f"{name}: publisher/retention/stated: harness-error harness.internal (RuntimeError"
+    )
     assert reference.startswith("reference: publisher/retention/stated: harness-error")
+
+
+def test_a_mutant_that_breaks_down_is_no_fault_of_the_harness(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own library refuses what it wants: a case that names it does not catch it, and other
+    cases say nothing."""
+
+    def broken(stage: Stage) -> None:
+        raise LocalProtocolError("a Publisher Priority is 0 .. 255")
+
+    monkeypatch.setattr(Stage, "play", broken)
+    name = "publisher/no-retention"
+    matrix = selftest(
+        [case("publisher/retention/stated"), case("publisher/priority/by-layer")],
+        {name: MUTANTS[name]},
+        CATALOGUE,
+        link="memory",
+        seed=0,
+        reference=False,
+    )
+    (row,) = matrix["mutants"]
+    assert ([], [], "survived") == (matrix["errors"], row["strays"], row["verdict"])
+    assert "LocalProtocolError" in row["missed_by"][0]
+
+
+def test_a_stray_kill_is_told_with_its_clause() -> None:
+    """Reason and requirements tell whether the mutant breaks more than it says."""
+    bad = MUTANTS["publisher/layer-from-one"]
+    matrix = selftest(
+        [case("publisher/payload/header-and-digest")],
+        {bad.id: replace(bad, requires=("KVCS-4-1",), reasons=frozenset())},
+        CATALOGUE,
+        link="memory",
+        seed=0,
+        reference=False,
+    )
+    (row,) = matrix["mutants"]
+    assert "fail payload.field-mismatch [KVCS-4-8" in row["strays"][0]
 
 
 def test_a_mutant_that_behaves_survives() -> None:
