@@ -61,16 +61,18 @@ class _Newest(Relay):
         """Whether the event is dropped."""
         return False
 
-    def is_old(self, event: ObjectReceived | StreamEnded, group: int | None) -> bool:
-        """Whether a newer Group of its track came before."""
+    def is_old(
+        self, event: ObjectReceived | StreamEnded, group: int | None, *, by: int = 1
+    ) -> bool:
+        """Whether a Group of its track that is so much newer came before."""
         return (
             event.stream.via is Via.SUBSCRIPTION
             and group is not None
-            and group < self.newest.get(event.request.track, 0)
+            and group + by <= self.newest.get(event.request.track, 0)
         )
 
 
-@mutant("relay/drops-older-groups", requires=("KVCS-7.2-3",), reasons=_MISSING)
+@mutant("relay/drops-older-groups", requires=("KVCS-7.2-3", "MOQT-R212"), reasons=_MISSING)
 class DropsOlderGroups(_Newest):
     """What comes of a Group when a newer one has begun is dropped."""
 
@@ -84,13 +86,13 @@ class DropsOlderGroups(_Newest):
     reasons=(Reason.OBJECT_MISSING, Reason.STREAM_END),
 )
 class LosesFinOfOlderGroups(_Newest):
-    """A FIN that comes when a newer Group has begun is not passed on."""
+    """A FIN that comes when three newer Groups have begun is not passed on."""
 
     def ignores(self, event: Event, now: float) -> bool:
         return (
             isinstance(event, StreamEnded)
             and event.code is None
-            and self.is_old(event, event.stream.group)
+            and self.is_old(event, event.stream.group, by=3)
         )
 
 
