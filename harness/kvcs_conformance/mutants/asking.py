@@ -34,7 +34,11 @@ class _AcceptsAtOnce(RelayTrack):
         self.subscribers.accept(request)
 
 
-@mutant("relay/accepts-before-upstream", requires=("MOQT-R209",), reasons=_EARLY)
+@mutant(
+    "relay/accepts-before-upstream",
+    requires=("MOQT-R179", "MOQT-R209"),
+    reasons=(*_EARLY, Reason.REQUEST_CODE),
+)
 class AcceptsBeforeUpstream(Relay):
     """A SUBSCRIBE is accepted when it was passed on, whatever the publisher will say."""
 
