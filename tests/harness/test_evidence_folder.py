@@ -102,10 +102,12 @@ def test_reports_are_json_lines_by_the_schema(folder: Path) -> None:
 
 
 def test_every_file_is_listed_with_its_digest(folder: Path) -> None:
-    """`files.json` names all others, with octets and SHA-256."""
+    """`files.json` names all others, with octets and SHA-256; the twin's folder has its own."""
     listed = {e["path"]: e for e in json.loads((folder / "files.json").read_text())["files"]}
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert there == {*listed, "files.json"}
+    twin = {name for name in there if name.startswith("twin/")}
+    assert there - twin == {*listed, "files.json"}
+    assert "twin/files.json" in twin
     for name, entry in listed.items():
         octets = (folder / name).read_bytes()
         assert entry["octets"] == len(octets)
