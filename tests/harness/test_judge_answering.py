@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kvcs_conformance.verdicts import Reason
 
 from tests.harness.evidence import Event, answered, obj
@@ -62,7 +64,7 @@ def test_nothing_before_upstream() -> None:
     """What lies behind a hole comes after the hole was filled (R228)."""
     freed: list[Event] = [PAUSE] * 5 + [("kvcs:released", {"what": ["fetch"]})]
     front, back = obj(0, 0, via="fetch"), obj(2, 0, via="fetch")
-    behind = {"objects": [[2, 0]]}
+    behind: dict[str, Any] = {"objects": [[2, 0]]}
     right = [*FETCH, front, PAUSE, PAUSE, PAUSE, back]
     assert found("nothing-before-upstream", right, freed, **behind) == UPHELD
     early = [*FETCH, front, back]
@@ -113,7 +115,7 @@ def test_fill_streams() -> None:
 def test_asked_upstream() -> None:
     """The publisher gets what is wanted, with the FORWARD that is wanted (R216, R220)."""
     asked = [PAUSE, PAUSE, says("Subscribe")]
-    plain = {"type": "Subscribe"}
+    plain: dict[str, Any] = {"type": "Subscribe"}
     assert found("asked-upstream", ASKS, asked, **plain) == UPHELD
     paused = [PAUSE, PAUSE, says("Subscribe", parameters={"forward": 0})]
     assert found("asked-upstream", ASKS, paused, forward=1, **plain) == against(
@@ -159,7 +161,7 @@ def test_resumed_upstream() -> None:
 def test_cancelled_upstream() -> None:
     """A publisher whose Objects broke a rule is cancelled (R180)."""
     asked = [says("Subscribe", stream=1), obj(0, 0, sent=True)]
-    who = {"publishers": ["publisher"]}
+    who: dict[str, Any] = {"publishers": ["publisher"]}
     stopped: Event = ("moqt:stop_received", {"stream": 1, "code": 0x12})
     assert found("cancelled-upstream", [], [*asked, stopped], **who) == UPHELD
     fenced = [PAUSE, PAUSE, FENCE]
@@ -170,7 +172,7 @@ def test_cancelled_upstream() -> None:
 def test_range_marked() -> None:
     """Unknown Locations are marked, or nothing is claimed; FIN alone says that they do not exist
     (R144)."""
-    wanted = {"kinds": ["UNKNOWN"], "objects": [[1, 0]]}
+    wanted: dict[str, Any] = {"kinds": ["UNKNOWN"], "objects": [[1, 0]]}
     begin = [*FETCH, *FETCH_OK, fetches(3), obj(0, 0, via="fetch")]
     assert found("range-marked", [*begin, marks(1, 9), fin(3)], **wanted) == UPHELD
     assert found("range-marked", [*begin, fin(3)], **wanted) == against(Reason.RANGE_UNMARKED)
@@ -183,7 +185,7 @@ def test_range_marked() -> None:
 
 def test_not_marked() -> None:
     """What does not exist is a gap, not unknown (R144)."""
-    wanted = {"objects": [[1, 0]]}
+    wanted: dict[str, Any] = {"objects": [[1, 0]]}
     begin = [*FETCH, *FETCH_OK, fetches(3), obj(0, 0, via="fetch")]
     assert found("not-marked", [*begin, fin(3)], **wanted) == UPHELD
     assert found("not-marked", [*begin, marks(1, 9), fin(3)], **wanted) == against(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from kvcs_conformance.verdicts import Reason
 
@@ -48,7 +50,7 @@ GAPS = "3c020203"
     ],
 )
 def test_as_published(
-    field: str, right: dict[str, object], wrong: dict[str, object], reason: Reason
+    field: str, right: dict[str, Any], wrong: dict[str, Any], reason: Reason
 ) -> None:
     """A field as published upholds, another value contradicts, no such Object is open (R227)."""
     sent = [published(3, 4, **right)]
@@ -185,7 +187,7 @@ def test_fetch_begins_whole() -> None:
 def test_sent_for_each() -> None:
     """An Object that passes two subscriptions comes on two streams (R114)."""
     twice = [*ASKS, obj(0, 0, stream=3), obj(1, 0, stream=7), obj(1, 0, stream=11), DONE]
-    wanted = {"once": [[0, 0]], "twice": [[1, 0]]}
+    wanted: dict[str, Any] = {"once": [[0, 0]], "twice": [[1, 0]]}
     assert found("sent-for-each", twice, **wanted) == UPHELD
     once = [*twice[:-2], DONE]
     assert found("sent-for-each", once, **wanted) == against(Reason.OBJECT_MISSING)
@@ -208,3 +210,18 @@ def test_overtakes() -> None:
         Reason.PRIORITY_ORDER
     )
     assert found("overtakes", [*slow, *urgent, DELIVERED], before="y") == UNSEEN
+
+
+def test_marks_kept() -> None:
+    """An End of Group comes as it was published, or as the bit of its subgroup's stream; an End of
+    Track comes as it was published (R227)."""
+    sent = [published(0, 0), published(0, 1, status="END_OF_GROUP")]
+    begin = [*ASKS, opens(3, 0), obj(0, 0)]
+    assert found("marks-kept", [*begin, obj(0, 1, status="END_OF_GROUP")], sent) == UPHELD
+    bit = [*ASKS, opens(3, 0, end_of_group=True), obj(0, 0)]
+    assert found("marks-kept", [*bit, DONE], sent) == UPHELD
+    assert found("marks-kept", [*begin, DONE], sent) == against(Reason.MARK_GROUP)
+    assert found("marks-kept", begin, sent) == UNSEEN
+    end = [published(0, 0), published(1, 0, status="END_OF_TRACK")]
+    assert found("marks-kept", [*begin, DONE], end) == against(Reason.MARK_TRACK)
+    assert found("marks-kept", [*begin, DONE], sent[:1]) == UNSEEN

@@ -13,7 +13,7 @@ from moqt.session.events import Event, RequestReceived, StreamInfo
 from moqt.wire.errors import PublishDoneCode, StreamError
 from moqt.wire.messages import Message, PublishDone, SubscribeOk
 from moqt.wire.names import FullTrackName, Location
-from moqt.wire.objects import Object
+from moqt.wire.objects import Object, ObjectStatus
 
 from kvcs_conformance.mutants.forwarded import with_subscribers
 from kvcs_conformance.mutants.registry import mutant
@@ -257,3 +257,22 @@ class IgnoresPriorities(Relay):
     def _dispatch(self, request: Request) -> None:
         request.parameters = replace(request.parameters, subscriber_priority=None)
         super()._dispatch(request)
+
+
+class _DropsMarks(RelayTrack):
+    def received(
+        self, upstream: Upstream, item: Object, previous: Location | None, info: StreamInfo
+    ) -> None:
+        if item.status is ObjectStatus.NORMAL:
+            super().received(upstream, item, previous, info)
+
+
+@mutant(
+    "relay/drops-end-marks",
+    requires=("MOQT-R227",),
+    reasons=(Reason.MARK_GROUP, Reason.MARK_TRACK),
+)
+class DropsEndMarks(Relay):
+    """End of Group and End of Track are not forwarded."""
+
+    track_class = _DropsMarks
