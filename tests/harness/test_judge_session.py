@@ -333,8 +333,8 @@ def test_subscription_done_with() -> None:
     word = "subscription-done-with"
     assert found(word, [*ask, answered("SubscribeOk"), done], of="x", codes=[18]) == UPHELD
     assert found(word, [*ask, refusal], of="x", codes=[18]) == UPHELD
-    assert found(word, [*ask, other], of="x", codes=[18]) == against(Reason.END_WRONG)
-    assert found(word, [*ask, NO], of="x", codes=[18]) == against(Reason.END_WRONG)
+    assert found(word, [*ask, other], of="x", codes=[18]) == against(Reason.DONE_CODE)
+    assert found(word, [*ask, NO], of="x", codes=[18]) == against(Reason.DONE_CODE)
     assert found(word, [*ask, FENCE], of="x", codes=[18]) == against(Reason.END_WRONG)
     assert found(word, ask, of="x", codes=[18]) == UNSEEN
 

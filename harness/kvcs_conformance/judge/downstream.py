@@ -83,7 +83,7 @@ def subscription_done_with(evidence: Evidence, arguments: dict[str, Any]) -> Ite
             record = done or (got[0] if got else None)
             code = done.data["code"] if done is not None else got[1]["code"] if got else None
             yield contradicted(
-                Reason.END_WRONG,
+                Reason.DONE_CODE,
                 f"{described(request)}: ended with another code",
                 expected=wanted,
                 observed=f"{code:#x}",

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from moqt.relay import Relay, RelayConfig
-from moqt.relay.track import RelayTrack
 from moqt.session import Request, RequestKind, Session, SessionConfig, Transport
 from moqt.session.events import (
     Event,
@@ -187,26 +186,16 @@ class ClosesWhoAskedToo(Relay):
         super().handle_event(session, event, now)
 
 
-@mutant("relay/goes-on-with-malformed-tracks", requires=("MOQT-R180",), reasons=END)
+@mutant(
+    "relay/goes-on-with-malformed-tracks",
+    requires=("MOQT-R175", "MOQT-R180", "MOQT-R181"),
+    reasons=(*END, Reason.DONE_CODE),
+)
 class GoesOnWithMalformedTracks(Session):
     """A Track that contradicts itself is read on, without what is wrong."""
 
     def _malformed(self, track: FullTrackName, reason: str) -> None:
         return
-
-
-@mutant("relay/ends-malformed-tracks-as-any", requires=("MOQT-R181",), reasons=END)
-class EndsMalformedTracksAsAny(Relay):
-    """Subscribers of a malformed Track hear of an internal error."""
-
-    def _track(self, request: Request) -> RelayTrack:
-        known = request.track in self.tracks
-        track = super()._track(request)
-        if not known:
-            finish = track.subscribers.finish
-            subscribers: Any = track.subscribers
-            subscribers.finish = lambda code, reason: finish(0, reason)
-        return track
 
 
 class _TellsAll(Session):
@@ -234,7 +223,9 @@ class _TellsAll(Session):
 
 
 @mutant(
-    "relay/keeps-malformed-objects", requires=("MOQT-R182",), reasons=(Reason.OBJECT_UNEXPECTED,)
+    "relay/keeps-malformed-objects",
+    requires=("MOQT-R182",),
+    reasons=(Reason.OBJECT_UNEXPECTED, Reason.OBJECT_EXPIRED),
 )
 class KeepsMalformedObjects(Relay):
     """The Object that makes a Track malformed is kept and served."""
