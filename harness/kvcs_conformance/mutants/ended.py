@@ -60,7 +60,11 @@ class _DoneAtOnce(Subscribers):
         super().finish(code, reason)
 
 
-@mutant("relay/done-before-streams", requires=("MOQT-R117",), reasons=(Reason.DONE_EARLY,))
+@mutant(
+    "relay/done-before-streams",
+    requires=("KVCS-7.2-3", "MOQT-R117"),
+    reasons=(Reason.DONE_EARLY, Reason.OBJECT_MISSING),
+)
 class DoneBeforeStreams(Relay):
     """PUBLISH_DONE goes out when the Track ends, however much is still to be sent."""
 
