@@ -299,3 +299,9 @@ def test_digests_listed() -> None:
     absent = manifest(segments=[{"segment": 0}])
     assert found("digests-listed", [*whole, absent]) == {against(Reason.MANIFEST_SHAPE)}
     assert found("digests-listed", whole) == UNSEEN
+
+
+def test_track_ended_malformed() -> None:
+    """What makes the track malformed in place of End of Track contradicts (KVCS-3.3-8, A2)."""
+    cut = report("track-malformed", label="", track="k.raw.s0", request=0, reason="beyond its end")
+    assert found("track-ended", [*whole_track()[:-1], cut]) == {against(Reason.MARK_TRACK)}

@@ -26,7 +26,6 @@ from kvcs_conformance.verdicts import Reason
 
 TRACKS = {"anyOf": [{"const": "data"}, {"type": "array", "minItems": 1}]}
 NODE = {"type": "string"}
-_MALFORMED_TRACK = 0x12
 
 
 def by_track(evidence: Evidence, arguments: dict[str, Any]) -> dict[str, list[Seen]]:
@@ -152,7 +151,7 @@ def track_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
                 Reason.MARK_TRACK,
                 f"{track}: what came instead of End of Track makes the track malformed",
                 expected=" or ".join(map(str, sorted(legal, reverse=True))),
-                observed="the subscription was cut with MALFORMED_TRACK (0x12)",
+                observed=str(cut.data["reason"]),
                 record=cut,
             )
         elif not marks and not track_fence(evidence, arguments, track):
@@ -189,16 +188,9 @@ def track_fence(evidence: Evidence, arguments: dict[str, Any], track: str) -> bo
 
 
 def malformed(evidence: Evidence, node: str, track: str) -> Record | None:
-    """Where the observing node gave up a track because it is malformed (MOQT-22 §12.1)."""
-    streams = {
-        record.data["stream"]
-        for record, message in evidence.messages(node, "Subscribe", "Fetch", sent=True)
-        if message["track"]["name"] == track
-    }
-    for record in evidence.records(node, "moqt:stop_sent", "moqt:reset_sent"):
-        if record.data["code"] == _MALFORMED_TRACK and record.data["stream"] in streams:
-            return record
-    return None
+    """Where the observing node found a track malformed (MOQT-22 §12.1)."""
+    found = evidence.records(node, "kvcs:track-malformed")
+    return next((record for record in found if record.data["track"] == track), None)
 
 
 @judge("priority-by-layer", tracks=TRACKS, at=NODE)

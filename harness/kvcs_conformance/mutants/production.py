@@ -159,7 +159,7 @@ class GroupsFromOne(Publication):
 
 @mutant(
     "publisher/swaps-blocks-of-layer",
-    requires=("KVCS-3.3-6", "MOQT-R007", "MOQT-R164"),
+    requires=("KVCS-3.3-6", "KVCS-3.4-1", "MOQT-R007", "MOQT-R164"),
     reasons=(Reason.ORDER_OBJECTS, Reason.STREAM_FLAG, Reason.STREAM_END),
 )
 class SwapsBlocksOfLayer(Publication):
@@ -239,7 +239,7 @@ class MarksLastGroupAsTrack(Publication):
         end = self._object(group, blocks + 1, status=ObjectStatus.END_OF_TRACK)
         for sender in self._tracks[track].senders.values():
             sender.offer(end)
-        self._tracks[track].end_subgroup(group, 0)
+            sender.end_subgroup(group, 0)
         self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
 
 

@@ -113,14 +113,20 @@ class OneAliasForKAndV(Session):
     """The data tracks k and v have the same Track Alias."""
 
     def accept_subscribe(self, request: Request, **more: Any) -> SubscriptionSender:
-        if request.track is not None and request.track.name.startswith(b"v"):
+        given: dict[bytes, int] = self.__dict__.setdefault("_given", {})
+        component = b"" if request.track is None else request.track.name[:1]
+        other = given.get({b"k": b"v", b"v": b"k"}.get(component, b""))
+        if other is None or component in given:
+            sender = super().accept_subscribe(request, **more)
+        else:
             choose = self._registry.choose_alias
-            self._registry.choose_alias = lambda track, wanted: 0  # type: ignore[method-assign]
+            self._registry.choose_alias = lambda track, wanted: other  # type: ignore[method-assign]
             try:
-                return super().accept_subscribe(request, **more)
+                sender = super().accept_subscribe(request, **more)
             finally:
                 self._registry.choose_alias = choose  # type: ignore[method-assign]
-        return super().accept_subscribe(request, **more)
+        given.setdefault(component, sender.alias)
+        return sender
 
 
 # Which Objects.

@@ -115,6 +115,8 @@ class ScriptedNode(Node):
             case ev.SubscriptionEnded(request=request, message=message, complete=complete):
                 whole = complete and message.status_code == _TRACK_ENDED
                 self._keep("kvcs:track-ended", request, complete=whole, code=message.status_code)
+            case ev.TrackMalformed(request=request, reason=reason):
+                self._keep("kvcs:track-malformed", request, reason=reason)
             case ev.UpdateAnswered(request=request, update_id=number, response=response):
                 label, kind = self._updates.get(number, ("", ""))
                 values = {"label": label, "kind": kind, "request": request.id, "update": number}
