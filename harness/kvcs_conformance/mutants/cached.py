@@ -52,6 +52,24 @@ class KeysCacheWithoutPublication(_SharesTracks):
         return track.namespace[:4], track.name
 
 
+@mutant(
+    "relay/keys-cache-without-track-name",
+    requires=("KVCS-8-2", "MOQT-R141", "MOQT-R217"),
+    reasons=_MIXED,
+)
+class KeysCacheWithoutTrackName(Relay):
+    """A FETCH of a Track of which nothing is cached is served from another Track of its
+    namespace."""
+
+    def _track(self, request: Request) -> RelayTrack:
+        own = super()._track(request)
+        if request.kind is RequestKind.FETCH and own.store.top is None:
+            for name, track in self.tracks.items():
+                if name.namespace == own.name.namespace and track.store.top is not None:
+                    return track
+        return own
+
+
 class _NoProperties(TrackStore):
     def add(self, item: Object, readers: Iterable[Reader] = ()) -> bool:
         return super().add(replace(item, properties=b""), readers)
