@@ -49,7 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="known failures (expected to fail) and flakes, YAML",
     )
     add("--kvcs-seed", type=int, metavar="N", help="seed of all data")
-    add("--kvcs-out", type=Path, metavar="DIR", help="keep results.json and the evidence here")
+    add(
+        "--kvcs-out",
+        type=Path,
+        metavar="DIR",
+        help="keep results.json and the evidence here; default: in the cache of pytest",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -47,19 +47,15 @@ class Cases:
         option = config.getoption
         self._alone = config.args_source is not pytest.Config.ArgsSource.ARGS
         self._worker = hasattr(config, "workerinput")
-        self._out: Path | None = option("kvcs_out")
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        if self._out is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="kvcs-pytest-")
+        self.folder: Path = option("kvcs_out") or _own_folder(config)
         try:
+            make_folder(self.folder)
+            if not self._worker:
+                clear_run(self.folder)
             self.campaign = self._campaign(option)
             self.known: tuple[Known, ...] = ()
             if option("kvcs_known") is not None:
                 self.known = load_known(option("kvcs_known"), self._loaded)
-            if self._out is not None:
-                make_folder(self._out)
-                if not self._worker:
-                    clear_run(self._out)
             marks = {mark for case in self.campaign.cases for mark in (case.sut, *case.tags)}
             for mark in sorted(marks):
                 config.addinivalue_line("markers", f"{mark}: cases of this role or with this tag")
@@ -80,11 +76,6 @@ class Cases:
             out=self.folder,
         )
         return plan(wanted, self._loaded, self.catalogue)
-
-    @property
-    def folder(self) -> Path:
-        """Where the evidence is."""
-        return self._out or Path(self._scratch.name if self._scratch else "")
 
     def result_of(self, entry: dict[str, Any]) -> dict[str, Any]:
         """The result of a run of this case alone, with what is known of it."""
@@ -121,11 +112,16 @@ class Cases:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Write the result, if it is to be kept."""
-        if self._out is not None and not self._worker:
+        """Write the result."""
+        if not self._worker:
             self.campaign.close(lambda result: overlay(result, self.known, date.today()))
-        if self._scratch is not None:
-            self._scratch.cleanup()
+
+
+def _own_folder(config: pytest.Config) -> Path:
+    """Where the evidence is kept until the next session, where nobody says where."""
+    if getattr(config, "cache", None) is not None:
+        return config.cache.mkdir("kvcs")
+    return Path(tempfile.mkdtemp(prefix="kvcs-pytest-"))
 
 
 class CaseItem(pytest.Item):

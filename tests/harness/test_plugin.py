@@ -23,7 +23,7 @@ __all__ = ["relay"]
 RunPytest: TypeAlias = Callable[..., pytest.RunResult]
 ROOT = datafiles.folder("testcases").parent
 CASE = "relay/cache/immutable-object"
-BAD = ["--kvcs-mutant", "relay/changes-payload"]
+BAD = ["--kvcs-mutant", "relay/changes-payload", "--kvcs-select", CASE]
 
 
 @pytest.fixture
@@ -65,6 +65,18 @@ def test_a_failure_is_explained(run: RunPytest, tmp_path: Path) -> None:
     assert "relay/changes-payload" == result["peers"]["relay"]
 
 
+def test_the_evidence_is_kept_until_the_next_session(
+    run: RunPytest, pytester: pytest.Pytester
+) -> None:
+    """In pytest's cache, where nobody says where; the next session takes its place."""
+    run(*BAD)
+    kept = pytester.path / ".pytest_cache/d/kvcs"
+    assert {"fail": 1} == json.loads((kept / "results.json").read_text())["summary"]
+    assert (kept / "cases" / CASE / "relay.sqlog").is_file()
+    run("--kvcs-select", "publisher/priority/*")
+    assert ["publisher"] == [path.name for path in (kept / "cases").iterdir()]
+
+
 def test_cases_run_in_several_processes(run: RunPytest, tmp_path: Path) -> None:
     """With pytest-xdist the result is that of all processes."""
     done = run("-p", "xdist", "-n", "2", "--kvcs-select", "publisher/priority/*",
@@ -87,7 +99,9 @@ def test_what_is_known_is_expected(run: RunPytest, tmp_path: Path) -> None:
 
 def test_a_should_that_is_not_followed_warns(run: RunPytest) -> None:
     """`advise` is no failure, and not silent."""
-    done = run("--kvcs-mutant", "publisher/no-retention")
+    done = run(
+        "--kvcs-mutant", "publisher/no-retention", "--kvcs-select", "publisher/retention/stated"
+    )
     done.assert_outcomes(passed=1, warnings=1)
     done.stdout.fnmatch_lines(["*publisher/retention/stated: advise*"])
 
