@@ -126,13 +126,18 @@ def test_a_broken_case_file_stops_everything(
     data = tmp_path / "testcases"
     for name in ("requirements", "scenarios"):
         shutil.copytree(datafiles.folder("testcases") / name, data / name)
-    case = datafiles.folder("testcases") / "cases/publisher/priority.yaml"
+    (case,) = load_cases(catalogues.load(), ids=["publisher/retention/stated"])
+    lines = case.path.read_text().splitlines()
+    line = next(i for i, text in enumerate(lines) if text.startswith("title:"))
+    lines[line] = lines[line].replace("title:", "tilte:")
     (data / "cases").mkdir()
-    (data / "cases/x.yaml").write_text(case.read_text().replace("title:", "tilte:"))
+    (data / "cases/x.yaml").write_text("\n".join(lines))
     monkeypatch.setenv("KVCS_DATA", str(tmp_path))
     code, out, err = kvcs(capsys, "run", "--out", tmp_path / "out")
     assert (code, out) == (2, "")
-    assert err == f"kvcs: {data}/cases/x.yaml:2: unknown key 'tilte'; did you mean 'title'?\n"
+    assert (
+        err == f"kvcs: {data}/cases/x.yaml:{line + 1}: unknown key 'tilte'; did you mean 'title'?\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
