@@ -358,3 +358,14 @@ def test_waits_as_told() -> None:
     assert judged(word, [], early, **told) == against(Reason.REQUEST_ORDER)
     assert judged(word, [], [refused], **told) == UNSEEN
     assert judged(word, [], [asks("Fetch")], **told) == UNSEEN
+
+
+def test_objects_sent_once() -> None:
+    """The same Object sent twice, by whatever request, contradicts (KVCS-7.2-3)."""
+    word = "objects-sent-once"
+    manifests = [obj(0, 0, track="manifest", octets=b"{}", sent=True)] * 2
+    assert judged(word, [DONE], [*ALL_SENT, *manifests]) == UPHELD
+    again = obj(1, 0, sent=True, via="fetch")
+    assert judged(word, [], [*ALL_SENT, again]) == against(Reason.OBJECT_DUPLICATE)
+    assert judged(word, [], ALL_SENT) == UNSEEN
+    assert judged(word, [DONE], manifests) == UNSEEN

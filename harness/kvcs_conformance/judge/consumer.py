@@ -18,6 +18,7 @@ from kvcs_conformance.judge.restores import (
     NUMBERS,
     TRACK,
     finished,
+    relays,
     reports,
     retrieves,
     sent,
@@ -131,7 +132,7 @@ def object_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
 @judge("layers-usable", required=("layers",), layers=NUMBERS, segment=NUMBER, of=LABEL)
 def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Exactly these layers (of `segment`, default 0) are reported usable. Absence counts once the
-    consumer is done, and has asked for data."""
+    consumer is done, and has asked for a track."""
     segment = arguments.get("segment", 0)
     told = [
         record
@@ -159,7 +160,7 @@ def layers_usable(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             record=done,
         )
     elif right - usable or not done:
-        yield unseen("the consumer did not come to its end, or asked for no data")
+        yield unseen("the consumer did not come to its end, or asked for no track")
     else:
         yield upheld(f"layers {sorted(right)} usable, no other", done)
 
@@ -217,3 +218,30 @@ def objects_counted_once(evidence: Evidence, arguments: dict[str, Any]) -> Itera
         yield upheld(f"{len(counted)} Objects, each once", done)
     else:
         yield unseen("the consumer did not come to its end, or accepted nothing")
+
+
+@judge("objects-sent-once")
+def objects_sent_once(evidence: Evidence, _: dict[str, Any]) -> Iterator[Finding]:
+    """The consumer asks so that our relays send it each Object of the data tracks once, over fills,
+    subscriptions and fetches. Counts once the consumer is done, and needs an Object."""
+    counts: dict[tuple[Any, ...], int] = {}
+    for node in relays(evidence):
+        for seen in evidence.objects(node, sent=True):
+            if not seen.is_data:
+                continue
+            place = (*seen.namespace, seen.track, *seen.location)
+            counts[place] = counts.get(place, 0) + 1
+            if counts[place] > 1:
+                yield contradicted(
+                    Reason.OBJECT_DUPLICATE,
+                    f"{seen.track} {seen.location} had to be sent a second time",
+                    expected="each Object once",
+                    observed=f"again at {seen.record.time:.3f} s by {seen.via}",
+                    record=seen.record,
+                )
+                return
+    done = finished(evidence)
+    if counts and done:
+        yield upheld(f"{len(counts)} Objects sent, each once", done)
+    else:
+        yield unseen("the consumer did not come to its end, or got no Object")

@@ -88,7 +88,7 @@ def _covers(parameters: Mapping[str, Any], layer: int, block: int) -> bool:
 def asked_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Missing once, this Object was asked for again: by a second request that covers it, or (with
     `at` or `publisher`) by one at this relay or of this publication. Absence counts once the
-    consumer is done, and has asked for data."""
+    consumer is done, and has asked for a track."""
     place = f"{arguments['track']} ({arguments['layer']}, {arguments['block']})"
     at, publisher = arguments.get("at"), arguments.get("publisher")
     elsewhere = at is not None or publisher is not None
@@ -114,7 +114,7 @@ def asked_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
             record=done,
         )
     else:
-        yield unseen("the consumer did not come to its end, or asked for no data")
+        yield unseen("the consumer did not come to its end, or asked for no track")
 
 
 def _asks_for(message: Mapping[str, Any], layer: int, block: int) -> bool:

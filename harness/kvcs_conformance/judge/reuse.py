@@ -27,7 +27,7 @@ from kvcs_conformance.verdicts import Reason
 @judge("reuses", required=("blocks",), blocks=NUMBER, of=LABEL)
 def reuses(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The consumer reports the tokens of exactly so many leading blocks as reused; our relays sent
-    all their Objects. That it reuses nothing counts when it has asked for data."""
+    all their Objects. That it reuses nothing counts when it has asked for a track."""
     told = next(reports(evidence, arguments, "reused-tokens"), None)
     want = wanted(evidence, arguments)
     if told is None or want is None:
@@ -37,7 +37,7 @@ def reuses(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     tokens = told.data["tokens"]
     hole = _hole(evidence, want, arguments["blocks"])
     if right and not tokens and not retrieves(evidence):
-        yield unseen("the consumer asked for no data")
+        yield unseen("the consumer asked for no track")
     elif tokens != right:
         yield contradicted(
             Reason.WRONG_REUSE,

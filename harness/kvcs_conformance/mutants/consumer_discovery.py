@@ -130,7 +130,11 @@ PLAIN: dict[str, Any] = {"dtype": "bf16", "adapters": []}
 """What every descriptor is taken to have."""
 
 
-@mutant("consumer/leaves-dtype-out", requires=("KVCS-3.1-6",), reasons=_FOUND)
+@mutant(
+    "consumer/leaves-dtype-out",
+    requires=("KVCS-3.1-6", "KVCS-5-17"),
+    reasons=(*_FOUND, Reason.USED_BAD_PUBLICATION),
+)
 class LeavesDtypeOut(_Hashing):
     """The element type does not enter the Compatibility ID."""
 
@@ -166,7 +170,11 @@ class SeedsKeysByProcess(Consumer):
         return [(n, hashlib.sha256(seed + key).digest()) for n, key in super().anchors()]
 
 
-@mutant("consumer/halves-prefixes", requires=("KVCS-7.1-4",), reasons=(Reason.WRONG_REUSE,))
+@mutant(
+    "consumer/halves-prefixes",
+    requires=("KVCS-7.1-4",),
+    reasons=(Reason.WRONG_REUSE, Reason.REQUEST_ORDER),
+)
 class HalvesPrefixes(Consumer):
     """After the whole prompt a half, a quarter and so on are tried."""
 

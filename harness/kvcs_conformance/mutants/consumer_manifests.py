@@ -19,6 +19,7 @@ from kvcs.errors import KvcsError, SignatureError
 from kvcs.manifest import Manifest, Segment
 from kvcs.names import Component, DataTrack, KvcsNamespace, ManifestTrack
 from kvcs.payload import Octets
+from kvcs.strict_json import parse_json
 from moqt.wire.filters import FROM_START
 from moqt.wire.messages import Parameters
 
@@ -54,9 +55,10 @@ class _Mending(ManifestLog):
     def _text(self, track: ManifestTrack, octets: Octets) -> Octets:
         text = super()._text(track, octets)
         try:
+            parse_json(memoryview(text))
             document = json.loads(bytes(text))
             self.mend(document)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (KvcsError, KeyError, TypeError, AttributeError):
             return text
         return json.dumps(document).encode()
 

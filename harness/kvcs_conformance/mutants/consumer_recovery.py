@@ -229,12 +229,10 @@ class UsesExcessBlocks(Consumer):
 @mutant(
     "consumer/drops-early-objects",
     requires=("KVCS-7.2-3", "MOQT-R138"),
-    reasons=(Reason.DROPPED_GOOD_OBJECT,),
+    reasons=(Reason.OBJECT_DUPLICATE, Reason.DROPPED_GOOD_OBJECT),
 )
-class DropsEarlyObjects(Supplied):
-    """Objects that come before SUBSCRIBE_OK are lost, and not asked for again."""
-
-    supply_class = _Resigned
+class DropsEarlyObjects(Consumer):
+    """Objects that come before SUBSCRIBE_OK are dropped."""
 
     def __init__(
         self, request: ConsumeRequest, report: Any = None, config: SessionConfig | None = None

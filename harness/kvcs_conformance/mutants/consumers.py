@@ -235,7 +235,7 @@ class SkipsSignature(Consumer):
 @mutant(
     "consumer/probes-shortest-first",
     requires=("KVCS-7.1-1",),
-    reasons=(*_SHAPE, Reason.REQUEST_ORDER, Reason.WRONG_REUSE),
+    reasons=(*_SHAPE, Reason.REQUEST_ORDER, Reason.NAMESPACE_SHAPE, Reason.WRONG_REUSE),
 )
 class ProbesShortestFirst(Consumer):
     """The anchors are probed from the shortest prefix up."""
