@@ -16,7 +16,7 @@ from kvcs.errors import Defect
 from kvcs.identity import KvspP0
 from kvcs.manifest import Manifest, Segment
 from kvcs.names import MANIFEST, MANIFEST_COSE, DataTrack, KvcsNamespace, ManifestTrack
-from kvcs.payload import Octets, decode_header
+from kvcs.payload import HEADER_OCTETS, Octets, decode_header
 from moqt.wire.filters import FROM_START, LocationFilter, LocationFilterType
 from moqt.wire.messages import Parameters
 from moqt.wire.names import Location
@@ -75,7 +75,9 @@ class SkipsLengthCheck(_Skipping):
 
     def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
         found = super().verify_object(segment, track, item)
-        wrong = len(item.payload) - 68 != decode_header(item.payload).data_length
+        if len(item.payload) < HEADER_OCTETS:
+            return found
+        wrong = len(item.payload) - HEADER_OCTETS != decode_header(item.payload).data_length
         return [defect for defect in found if not (wrong and defect.name == "digest-mismatch")]
 
 
@@ -85,7 +87,7 @@ class RefusesFlags(Consumer):
 
     def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
         found = super().verify_object(segment, track, item)
-        if decode_header(item.payload).flags:
+        if len(item.payload) >= HEADER_OCTETS and decode_header(item.payload).flags:
             found.append(Defect("component-unknown", "KVCS-4-7", "a flag is set", "octets 6..7"))
         return found
 
