@@ -127,6 +127,33 @@ def test_silence_counts_behind_a_probe_that_was_answered_late_enough() -> None:
     assert outcomes(judged("not-stalled", waiting(), of="none")) == ["unseen"]
 
 
+def test_an_end_that_is_missing_is_no_stall() -> None:
+    """When everything came that was sent, the end alone is missing: others judge that."""
+    seen = evidence(
+        "relay",
+        {
+            "consumer": [asked("all", "SUBSCRIBE"), *whole_track(), FENCE],
+            "publisher": whole_track(sent=True),
+        },
+    )
+    part = {"kind": "publisher", "under_test": False}
+    seen = Evidence({**seen.facts, "nodes": {"publisher": part}}, seen.logs)
+    late = at(seen, "consumer", *[0.001] * 8, 1.5)
+    assert outcomes(judged("not-stalled", late, of="all")) == ["unseen"]
+
+
+def test_a_request_that_the_peer_ended_is_no_stall() -> None:
+    """FIN of the request's own stream without PUBLISH_DONE is another fault."""
+    subscribe = message("Subscribe", sent=True, request_id=0)
+    subscribe[1]["stream"] = 8
+    fin: Event = ("moqt:fin_received", {"stream": 8})
+    seen = at(waiting(subscribe, fin, FENCE), "consumer", 0.0, 0.001, 0.001, 0.002, 1.5)
+    assert outcomes(judged("not-stalled", seen, of="all")) == ["unseen"]
+    other: Event = ("moqt:fin_received", {"stream": 12})
+    seen = at(waiting(subscribe, other, FENCE), "consumer", 0.0, 0.001, 0.001, 0.002, 1.5)
+    assert outcomes(judged("not-stalled", seen, of="all")) == ["contradicted"]
+
+
 def test_silence_does_not_count_while_nothing_was_sent() -> None:
     """A publisher of ours must have sent the track."""
     seen = at(waiting(FENCE), "consumer", 0.0, 0.001, 1.5)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kvcs_conformance.evidence.read import Evidence, Record
+from kvcs_conformance.evidence.read import Asked, Evidence, Record
 from kvcs_conformance.judge.delivery import delivered, described, ended
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.registry import judge
+from kvcs_conformance.judge.streams import request_stream
 from kvcs_conformance.verdicts import Reason
 
 NETWORK = "network"
@@ -93,6 +94,17 @@ def _passed(evidence: Evidence, held: Record, message: str) -> bool:
     )
 
 
+def _given_up(evidence: Evidence, request: Asked) -> bool:
+    """Whether the peer ended the request's own stream."""
+    stream = request_stream(evidence, request)
+    return any(
+        record.data["stream"] == stream
+        for record in evidence.records(
+            request.record.node, "moqt:fin_received", "moqt:reset_received"
+        )
+    )
+
+
 SILENCE = 1.0
 """Seconds between what a publisher sent last and an answered probe that make silence count."""
 
@@ -100,8 +112,8 @@ SILENCE = 1.0
 @judge("not-stalled", required=("of",), of={"type": "string"})
 def not_stalled(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each request of the step came to its end: FIN, or PUBLISH_DONE with all its streams. That it
-    did not counts when the peer answered a probe of the node a second or more after the last
-    Object of the track was sent by a publisher of ours."""
+    did not counts when Objects are missing that a publisher of ours sent, the request's own stream
+    is open, and the peer answered a probe of the node a second or more after the last of them."""
     requests = evidence.asked(arguments["of"])
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
@@ -111,26 +123,33 @@ def not_stalled(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
             yield upheld(f"{described(request)}: ended", end)
             continue
         sent = [
-            seen.record.time
+            seen
             for node, part in evidence.facts["nodes"].items()
             if part["kind"] in ("publisher", "origin") and not part["under_test"]
             for seen in evidence.objects(node, sent=True)
             if seen.track == request.track
         ]
+        last = max((seen.record.time for seen in sent), default=0.0)
+        came = {seen.location for seen in delivered(evidence, request)}
+        if {seen.location for seen in sent} <= came:
+            yield unseen(f"{described(request)}: everything came, and no end")
+            continue
+        if _given_up(evidence, request):
+            yield unseen(f"{described(request)}: given up by the peer, which is no stall")
+            continue
         alive = [
             record
             for record in evidence.records(request.record.node, "kvcs:fence")
-            if sent and record.time >= max(sent) + SILENCE
+            if record.time >= last + SILENCE
         ]
         if not alive:
             yield unseen(f"{described(request)}: has not ended, and no probe was answered since")
             continue
-        came = {seen.location for seen in delivered(evidence, request)}
         yield contradicted(
             Reason.OBJECT_MISSING,
             f"{described(request)}: nothing more comes, and the peer still answers",
             expected="everything, and the end",
-            observed=f"{len(came)} Objects, then nothing for {alive[-1].time - max(sent):.1f} s",
+            observed=f"{len(came)} Objects, then nothing for {alive[-1].time - last:.1f} s",
             record=alive[-1],
         )
 
