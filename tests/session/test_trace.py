@@ -11,7 +11,7 @@ from moqt.wire.messages import Parameters, SetupOptions, Subscribe
 from moqt.wire.names import Location
 from moqt.wire.objects import RangeKind, RangeMarker
 
-from tests.session.pair import TRACK, ListSource, Pair, WireTap, config, obj, subscribed
+from tests.session.pair import TRACK, ListSource, Pair, RawPeer, WireTap, config, obj, subscribed
 
 
 def traced() -> tuple[Pair, list[tuple[str, dict[str, Any]]], list[tuple[str, dict[str, Any]]]]:
@@ -122,3 +122,15 @@ def test_parameters_do_not_alter_payloads(parameters: Parameters) -> None:
     pair.run()
     (entry,) = named(client, "object_received")
     assert (b"payload", bytes.fromhex("7807")) == (entry["payload"], entry["properties"])
+
+
+def test_a_fetch_stream_that_nobody_waits_for_is_told() -> None:
+    """R118: a stream for a request of ours that is over is dropped, and leaves a trace."""
+    log: list[tuple[str, dict[str, Any]]] = []
+    raw = RawPeer(session_is_client=True, trace=lambda name, data: log.append((name, data)))
+    request = raw.session.fetch(TRACK)
+    raw.take()
+    raw.send(0, "05 00 03 11 00 00")  # REQUEST_ERROR INVALID_RANGE
+    stream = raw.stream("05 00")
+    assert [{"stream": stream, "request": request.id}] == named(log, "stream_unclaimed")
+    assert raw.code is None
