@@ -175,7 +175,8 @@ REASONS: dict[Reason, str] = {
     Reason.MARK_TRACK: "End of Track is absent or at a wrong Location",
     Reason.NAMESPACE_SHAPE: "a namespace has not the five fields that it needs",
     Reason.NAMESPACE_LEAKED: "a namespace was shown to someone who did not ask for it or may not",
-    Reason.NAMESPACE_IDENTITY: "a namespace has not the identity of its content, or no ID of its own",
+    Reason.NAMESPACE_IDENTITY: "a namespace has not the identity of its content, or no ID of its "
+    "own",
     Reason.NAMESPACE_ABSENT: "a namespace that matches was not shown",
     Reason.OBJECT_MISSING: "an Object that exists was not delivered",
     Reason.OBJECT_DUPLICATE: "an Object was delivered twice to one request",
