@@ -104,17 +104,19 @@ class AsksAgainAtOnce(Supplied):
     supply_class = _Impatient
 
 
-Store = dict[tuple[DataTrack, Any], tuple[bytes, Octets]]
+Store = dict[tuple[DataTrack, Location], tuple[bytes, Octets]]
 
 
 class _Storing(Restore):
     stored: Store
+    foreign: set[tuple[DataTrack, Location]]
 
     def receive(self, carrier: Carrier, item: Object, via: Via) -> None:
         place = (carrier.track, item.location)
         publication = carrier.route.publication.id
         other, payload = self.stored.setdefault(place, (publication, item.payload))
         if other != publication:
+            self.foreign.add(place)
             item = replace(item, payload=bytes(payload))
         super().receive(carrier, item, via)
 
@@ -129,13 +131,21 @@ class StoresByPlace(Remembering):
 
     _stores: ClassVar[WeakKeyDictionary[Any, Store]] = WeakKeyDictionary()
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.foreign: set[tuple[DataTrack, Location]] = set()
+
     def check(self) -> None:
         if self._restore is not None and not isinstance(self._restore, _Storing):
-            self._restore.__class__ = _Storing
-            stored = self._stores.setdefault(self.process, {})
-            self._restore.stored = stored  # type: ignore[attr-defined]
+            restore = self._restore
+            restore.__class__ = _Storing
+            assert isinstance(restore, _Storing)
+            restore.stored = self._stores.setdefault(self.process, {})
+            restore.foreign = self.foreign
         super().check()
 
     def verify_object(self, segment: Segment, track: DataTrack, item: Object) -> list[Defect]:
         found = super().verify_object(segment, track, item)
+        if (track, item.location) not in self.foreign:
+            return found
         return [defect for defect in found if defect.name != "listed-digest-mismatch"]
