@@ -171,7 +171,7 @@ class _Content(_Resigned):
 
 @mutant(
     "consumer/takes-any-end-as-the-end",
-    requires=("KVCS-7.2-7",),
+    requires=("KVCS-7.2-7", "KVCS-7.4-4"),
     reasons=(Reason.NOT_RECOVERED, Reason.DROPPED_GOOD_OBJECT),
 )
 class TakesAnyEndAsTheEnd(Supplied):
