@@ -111,6 +111,7 @@ class Reason(StrEnum):
     REQUEST_ORDER = "request.order"
     REQUEST_REFUSED = "request.wrongly-refused"
     REQUEST_CODE = "request.wrong-code"
+    AUTH_ABSENT = "authorisation.absent"
     AUTH_LEAKED = "authorisation.leaked"
     UPSTREAM_REPEATED = "relay.asked-upstream-again"
     USED_BAD_OBJECT = "consumer.used-bad-object"
@@ -199,6 +200,7 @@ REASONS: dict[Reason, str] = {
     Reason.REQUEST_ORDER: "requests came in another order than the procedure says",
     Reason.REQUEST_REFUSED: "a request that is allowed was refused",
     Reason.REQUEST_CODE: "a request was refused with another code than the rule gives",
+    Reason.AUTH_ABSENT: "a request does not carry the authorisation that it needs",
     Reason.AUTH_LEAKED: "someone without authorisation got an answer or content",
     Reason.UPSTREAM_REPEATED: "the publisher was asked again for what the relay had",
     Reason.USED_BAD_OBJECT: "an Object that fails a check was used",

@@ -120,7 +120,8 @@ class PublisherNode(Node):
         if self.request is None:
             urls = [self.setting.address(to, self.name) for to in self.part.to]
             self.request = peer_request(self, "publisher", urls, {"publications": []})
-        asked = {"label": label, **scenario.as_json()}
+        token = self.token.hex() if self.token else ""
+        asked = {"label": label, "token": token, **scenario.as_json()}
         self.recorder.trace("kvcs:asked-to-publish", asked)
         self.request["task"]["publications"].append(asked)
         try:

@@ -58,6 +58,10 @@ KEYS: dict[str, Schema] = {
     "layer-time": DURATION | {"description": "how long the publisher computes one layer"},
     "block-time": DURATION
     | {"description": "the publisher is handed a layer block by block, one in each such time"},
+    "refuse-announcements": {
+        "const": True,
+        "description": "a scripted node refuses PUBLISH_NAMESPACE as UNAUTHORIZED",
+    },
     "fetch-limit": {
         "description": "FETCHes that the publisher serves at once in one session; no limit else",
         "type": "integer",

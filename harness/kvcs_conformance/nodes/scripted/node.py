@@ -133,7 +133,10 @@ class ScriptedNode(Node):
     def _requested(self, session: Session, request: Request) -> None:
         if request.kind.name == "PUBLISH_NAMESPACE" and request.namespace is not None:
             self.announced.append(request.namespace)
-            session.accept(request)
+            if self.scenario.values.get("refuse-announcements"):
+                session.refuse(request, RequestErrorCode.UNAUTHORIZED, "the token is not enough")
+            else:
+                session.accept(request)
         else:
             session.refuse(request, RequestErrorCode.NOT_SUPPORTED, "it serves nothing")
 
