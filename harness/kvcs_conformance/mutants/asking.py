@@ -150,7 +150,11 @@ class _SubscribesPaused(RelayTrack):
         super().find_publishers(forward=False, asking=asking, new_group=new_group)
 
 
-@mutant("relay/subscribes-paused", requires=("MOQT-R220",), reasons=(Reason.UPSTREAM_FORWARD,))
+@mutant(
+    "relay/subscribes-paused",
+    requires=("KVCS-7.2-3", "MOQT-R220"),
+    reasons=(Reason.UPSTREAM_FORWARD, Reason.OBJECT_MISSING),
+)
 class SubscribesPaused(Relay):
     """Publishers are subscribed to with FORWARD 0 first, and resumed once they accepted."""
 

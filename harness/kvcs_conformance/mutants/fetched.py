@@ -60,8 +60,8 @@ class _NoOk(DownstreamFetch):
 
 @mutant(
     "relay/never-sends-fetch-ok",
-    requires=("KVCS-8-2", "MOQT-R139"),
-    reasons=(Reason.ANSWER_NUMBER,),
+    requires=("KVCS-8-2", "MOQT-R139", "MOQT-R181"),
+    reasons=(Reason.ANSWER_NUMBER, Reason.STREAM_CODE),
 )
 class NeverSendsFetchOk(Relay):
     """Objects and FIN come for a FETCH, but no FETCH_OK."""

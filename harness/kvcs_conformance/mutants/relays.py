@@ -145,8 +145,8 @@ class ServesLastBlockOnly(_Refetching):
 
 @mutant(
     "relay/clamps-fetch-to-cache",
-    requires=("KVCS-8-2", "MOQT-R081", "MOQT-R228"),
-    reasons=(Reason.OBJECT_MISSING, Reason.RANGE_UNMARKED),
+    requires=("KVCS-8-2", "MOQT-R081", "MOQT-R181", "MOQT-R228"),
+    reasons=(Reason.OBJECT_MISSING, Reason.RANGE_UNMARKED, Reason.STREAM_END),
 )
 class ClampsFetchToCache(_Refetching):
     """A FETCH ends with the last Group that is in the cache."""
