@@ -143,7 +143,7 @@ class NeedsPublishDone(_Ending):
 
 @mutant(
     "consumer/takes-done-as-proof",
-    requires=("KVCS-7.2-7",),
+    requires=("KVCS-7.2-7", "KVCS-7.4-2"),
     reasons=(Reason.USED_BAD_OBJECT, Reason.NOT_RECOVERED),
 )
 class TakesDoneAsProof(Watching):
