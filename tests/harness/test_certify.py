@@ -16,7 +16,13 @@ from kvcs_conformance.cli import main
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.mutants import MUTANTS
 from kvcs_conformance.report import results
-from kvcs_conformance.report.certificate import Run, Status, certificate, standing
+from kvcs_conformance.report.certificate import (
+    Run,
+    Status,
+    certificate,
+    is_conformant,
+    standing,
+)
 from kvcs_conformance.report.certifying import certified, faults
 from kvcs_conformance.report.signature import check_signature, read_public_key, signed
 from kvcs_conformance.runner import REFERENCE, run_case, save
@@ -318,6 +324,27 @@ def test_wrong_arguments_are_told(
     code, _, err = kvcs(capsys, "certify", *given)
     assert (code, err.count("\n")) == (2, 1)
     assert told in err
+
+
+def listed(level: str, status: str) -> dict[str, Any]:
+    return {"id": "KVCS-8-4", "level": level, "clause": "8", "status": status, "cases": {}}
+
+
+@pytest.mark.parametrize(
+    ("others", "conformant"),
+    [
+        ([], True),
+        ([listed("STATED", "failed")], False),
+        ([listed("STATED", "open")], True),
+        ([listed("SHOULD", "failed")], True),
+        ([listed("MUST NOT", "open")], False),
+        ([listed("MUST", "failed")], False),
+        ([listed("MUST", "excluded")], True),
+    ],
+)
+def test_what_stands_against_conformance(others: list[dict[str, Any]], conformant: bool) -> None:
+    """A MUST that is not upheld, and stated behaviour that is contradicted; nothing else."""
+    assert is_conformant([listed("MUST", "upheld"), *others]) is conformant
 
 
 def test_certificate_of_nothing_judged(tmp_path: Path) -> None:

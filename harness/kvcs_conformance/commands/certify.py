@@ -119,19 +119,21 @@ def _print(certificate: dict[str, Any]) -> None:
     binding = [entry for entry in entries if entry["level"] in ("MUST", "MUST NOT")]
     for status in ("failed", "open"):
         _print_grouped(status, [entry for entry in binding if entry["status"] == status])
-    others = [entry for entry in entries if entry["level"] not in ("MUST", "MUST NOT")]
-    tally = {
-        status: sum(entry["status"] == status for entry in others)
-        for status in ("upheld", "failed", "open")
-    }
-    click.echo(
-        f"of SHOULD, MAY and stated behaviour {tally['upheld']} upheld, "
-        f"{tally['failed']} contradicted, {tally['open']} open"
-    )
+    stated = [entry for entry in entries if entry["level"] == "STATED"]
+    _print_grouped("deviates", [entry for entry in stated if entry["status"] == "failed"])
+    click.echo(f"stated behaviour: {_tally(stated)}")
+    softer = [entry for entry in entries if entry["level"] in ("SHOULD", "MAY")]
+    click.echo(f"SHOULD and MAY: {_tally(softer)}")
     left = [entry for entry in binding if entry["status"] == "excluded"]
     if left:
         click.echo(f"{len(left)} MUST and MUST NOT are left out, for these reasons:")
         _print_grouped("left out", left)
+
+
+def _tally(entries: list[dict[str, Any]]) -> str:
+    statuses = [entry["status"] for entry in entries]
+    words = {"upheld": "upheld", "failed": "contradicted", "open": "open"}
+    return ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items())
 
 
 def _print_grouped(status: str, entries: Iterable[dict[str, Any]]) -> None:

@@ -75,12 +75,7 @@ def certificate(
         for entry in catalogue.requirements.values()
         if role in entry.roles
     ]
-    binding = [one for one in standings if one.requirement.level in BINDING]
-    counted = [one for one in binding if one.status is not Status.EXCLUDED]
-    counts = {
-        status.value: sum(one.status is status for one in counted)
-        for status in (Status.UPHELD, Status.FAILED, Status.OPEN)
-    }
+    requirements = [one.as_json() for one in standings]
     return {
         "schema": SCHEMA,
         "statement": STATEMENT,
@@ -88,11 +83,35 @@ def certificate(
         "issued": issued,
         "harness": harness,
         "catalogue": dict(runs[0].result["catalogue"]),
-        "conformant": bool(counted) and counts["upheld"] == len(counted),
-        "counts": {"applicable": len(counted), **counts},
-        "requirements": [one.as_json() for one in standings],
+        "conformant": is_conformant(requirements),
+        "counts": counts(requirements),
+        "requirements": requirements,
         "runs": [_run(run) for run in runs],
     }
+
+
+def counts(requirements: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How the applicable MUST and MUST NOT of a certificate's list stand."""
+    counted = [
+        one["status"]
+        for one in requirements
+        if one["level"] in BINDING and one["status"] != Status.EXCLUDED
+    ]
+    by_status = {
+        status.value: counted.count(status)
+        for status in (Status.UPHELD, Status.FAILED, Status.OPEN)
+    }
+    return {"applicable": len(counted), **by_status}
+
+
+def is_conformant(requirements: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all applicable MUST and MUST NOT are upheld and no stated behaviour is contradicted:
+    the formats that every peer depends on are described without a keyword."""
+    told = counts(requirements)
+    deviates = any(
+        one["level"] == Level.STATED and one["status"] == Status.FAILED for one in requirements
+    )
+    return 0 < told["applicable"] == told["upheld"] and not deviates
 
 
 def standing(entry: Requirement, role: str, runs: Iterable[Run]) -> Standings:

@@ -14,7 +14,7 @@ from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import read_json
 from kvcs_conformance.recheck import recheck
 from kvcs_conformance.report import results
-from kvcs_conformance.report.certificate import Run, certificate
+from kvcs_conformance.report.certificate import Run, certificate, counts, is_conformant
 from kvcs_conformance.report.signature import PublicKey, check_signature
 
 _JUDGED = ("id", "verdict", "reason", "blame", "findings")
@@ -97,21 +97,9 @@ def faults(
 def _contradictions(stated: Mapping[str, Any]) -> list[str]:
     """Where a certificate contradicts itself, or leaves out what binds the role."""
     found = []
-    binding = [
-        entry
-        for entry in stated["requirements"]
-        if entry["level"] in ("MUST", "MUST NOT") and entry["status"] != "excluded"
-    ]
-    counts = {
-        "applicable": len(binding),
-        **{
-            status: sum(entry["status"] == status for entry in binding)
-            for status in ("upheld", "failed", "open")
-        },
-    }
-    if counts != stated["counts"]:
+    if counts(stated["requirements"]) != stated["counts"]:
         found.append("its counts are not those of its requirements")
-    if stated["conformant"] != (bool(binding) and counts["upheld"] == len(binding)):
+    if is_conformant(stated["requirements"]) != stated["conformant"]:
         found.append("it is called conformant (or not) against its own requirements")
     catalogue = catalogues.load()
     if stated["catalogue"]["sha256"] != catalogue.sha256:
