@@ -110,11 +110,12 @@ class AcceptsFetchOutOfRange(Publisher):
 
 @mutant("publisher/one-alias-for-k-and-v", requires=("MOQT-R119",), reasons=(Reason.ALIAS_SHARED,))
 class OneAliasForKAndV(Session):
-    """The data tracks k and v have the same Track Alias."""
+    """The data tracks k and v have the same Track Alias, for who asks for no fill."""
 
     def accept_subscribe(self, request: Request, **more: Any) -> SubscriptionSender:
         given: dict[bytes, int] = self.__dict__.setdefault("_given", {})
         component = b"" if request.track is None else request.track.name[:1]
+        component = b"" if request.parameters.fill is not None else component
         other = given.get({b"k": b"v", b"v": b"k"}.get(component, b""))
         if other is None or component in given:
             sender = super().accept_subscribe(request, **more)
