@@ -61,14 +61,11 @@ class _Newest(Relay):
         """Whether the event is dropped."""
         return False
 
-    def is_old(
-        self, event: ObjectReceived | StreamEnded, group: int | None, *, by: int = 1
-    ) -> bool:
-        """Whether a Group of its track that is so much newer came before."""
+    def is_old(self, event: ObjectReceived) -> bool:
+        """Whether a newer Group of its track came before."""
         return (
             event.stream.via is Via.SUBSCRIPTION
-            and group is not None
-            and group + by <= self.newest.get(event.request.track, 0)
+            and event.object.location.group < self.newest.get(event.request.track, 0)
         )
 
 
@@ -77,23 +74,7 @@ class DropsOlderGroups(_Newest):
     """What comes of a Group when a newer one has begun is dropped."""
 
     def ignores(self, event: Event, now: float) -> bool:
-        return isinstance(event, ObjectReceived) and self.is_old(event, event.object.location.group)
-
-
-@mutant(
-    "relay/loses-fin-of-older-groups",
-    requires=("KVCS-7.2-3", "MOQT-R164"),
-    reasons=(Reason.OBJECT_MISSING, Reason.STREAM_END),
-)
-class LosesFinOfOlderGroups(_Newest):
-    """A FIN that comes when three newer Groups have begun is not passed on."""
-
-    def ignores(self, event: Event, now: float) -> bool:
-        return (
-            isinstance(event, StreamEnded)
-            and event.code is None
-            and self.is_old(event, event.stream.group, by=3)
-        )
+        return isinstance(event, ObjectReceived) and self.is_old(event)
 
 
 @mutant(
