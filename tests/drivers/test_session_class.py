@@ -24,6 +24,7 @@ def test_driver_runs_the_session_class_of_the_config() -> None:
     net.run(1.0)
     for session in sessions:
         stream = session._core.transport.open_stream(unidirectional=False)
+        assert stream is not None
         session._core.transport.send(stream, bytes.fromhex("010000"))
     net.run(2.0)
     assert [type(session) for session in sessions] == [Session, Forgiving]
