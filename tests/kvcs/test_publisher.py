@@ -249,3 +249,12 @@ def test_a_publication_id_is_used_once() -> None:
     again = publisher.open(spec(publication_id=OTHER_ID))
     assert publication.namespace.fields[:4] == again.namespace.fields[:4]
     assert publication.namespace.fields != again.namespace.fields
+
+
+def test_publication_ids_are_drawn() -> None:
+    """KVCS-3.1-5: 16 octets from the source of randomness that the publisher was given."""
+    given = iter(range(256))
+    publisher = Publisher(random=lambda count: bytes(next(given) for _ in range(count)))
+    assert bytes(range(16)) == publisher.choose_publication_id()
+    assert bytes(range(16, 32)) == publisher.choose_publication_id()
+    assert 16 == len(Publisher().choose_publication_id())
