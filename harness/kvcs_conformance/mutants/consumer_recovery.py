@@ -147,18 +147,25 @@ class NeedsPublishDone(_Ending):
     reasons=(Reason.USED_BAD_OBJECT, Reason.NOT_RECOVERED),
 )
 class TakesDoneAsProof(Watching):
-    """With PUBLISH_DONE every layer of which no Object was bad counts as received."""
+    """After PUBLISH_DONE every layer of which no Object was bad counts as received in the end."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._proven = False
 
     def handle_event(self, session: Session, event: Event, now: float) -> None:
-        restore = self._restore
+        if isinstance(event, SubscriptionEnded):
+            self._proven |= isinstance(event.request.context, LiveCarrier)
         super().handle_event(session, event, now)
-        of_data = isinstance(event, SubscriptionEnded) and isinstance(
-            event.request.context, LiveCarrier
-        )
-        if of_data and restore is not None and not self.done:
-            publication = restore.publication.id.hex()
+
+    def told(self, event: str, details: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        told = super().told(event, details)
+        if event == "reused-tokens" and self._proven and details["publication"] is not None:
             for layer in sorted({*self.request.wanted_layers} - self.bad - self.usable):
-                self.emit("layer-usable", publication=publication, segment=0, layer=layer, blocks=0)
+                publication = details["publication"]
+                more = {"segment": 0, "layer": layer, "blocks": len(self.keys)}
+                told.insert(0, ("layer-usable", {"publication": publication, **more}))
+        return told
 
 
 class _Content(_Resigned):
