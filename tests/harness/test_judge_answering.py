@@ -6,7 +6,7 @@ from typing import Any
 
 from kvcs_conformance.verdicts import Reason
 
-from tests.harness.evidence import Event, answered, obj
+from tests.harness.evidence import Event, answered, asked, obj, report
 from tests.harness.relaylog import (
     DELIVERED,
     DONE,
@@ -14,6 +14,7 @@ from tests.harness.relaylog import (
     PAUSE,
     UNSEEN,
     UPHELD,
+    Found,
     accepts,
     against,
     asks,
@@ -80,6 +81,27 @@ def test_largest_told() -> None:
     assert found("largest-told", [*ASKS, *accepts()]) == UPHELD
     assert found("largest-told", told) == against(Reason.LARGEST)
     assert found("largest-told", told, largest=[1, 0], nth=1) == UNSEEN
+
+
+def test_largest_told_as_delivered() -> None:
+    """The largest Location that an earlier, ended step brought is what a later answer must tell,
+    wherever the publisher put its End of Track (A2, R090)."""
+    before = [
+        asked("y", "SUBSCRIBE", request=2),
+        obj(0, 0, request=2),
+        obj(3, 3, request=2, status="END_OF_TRACK"),
+    ]
+    ended = report("track-ended", request=2, complete=True)
+
+    def told(group: int, number: int, *log: Event) -> Found:
+        answer = accepts(parameters={"largest_object": [group, number]})
+        return found("largest-told", [*log, *ASKS, *answer], **{"as-delivered": "y"})
+
+    assert told(3, 3, *before, ended) == UPHELD
+    assert told(4, 0, *before, ended) == against(Reason.LARGEST)
+    assert told(3, 3, *before) == UNSEEN
+    assert told(3, 3, before[0], ended) == UNSEEN
+    assert found("largest-told", [*before, ended, *ASKS], **{"as-delivered": "y"}) == UNSEEN
 
 
 def test_refused_with() -> None:

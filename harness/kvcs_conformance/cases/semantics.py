@@ -152,10 +152,10 @@ def _check_names(
     document: Document, here: tuple[Step, ...], arguments: Mapping[str, Any], names: Names
 ) -> None:
     """The nodes and labels that a judge word is given must be those of the case."""
-    if "of" in arguments and arguments["of"] not in names.labels:
-        raise document.error(
-            (*here, "of"), unknown_word("label", arguments["of"], sorted(names.labels))
-        )
+    for key in {"of", "as-delivered"} & arguments.keys():
+        if arguments[key] not in names.labels:
+            known = sorted(names.labels)
+            raise document.error((*here, key), unknown_word("label", arguments[key], known))
     nodes = [arguments[key] for key in ("at", "publisher") if key in arguments]
     for node in [*nodes, *arguments.get("publishers", [])]:
         if node not in names.kinds:

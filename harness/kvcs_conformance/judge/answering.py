@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.evidence.read import Asked, Evidence
 from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, ended, fenced
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
@@ -132,13 +132,27 @@ def nothing_before_upstream(evidence: Evidence, arguments: dict[str, Any]) -> It
             yield upheld(f"{described(request)}: nothing past the hole before it was filled")
 
 
-@judge("largest-told", required=("of",), of=LABEL, largest=_PLACE, nth=_COUNT)
+@judge(
+    "largest-told",
+    required=("of",),
+    of=LABEL,
+    largest=_PLACE,
+    as_delivered=LABEL,
+    nth=_COUNT,
+)
 def largest_told(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The positive answer to each request of the step has this LARGEST_OBJECT; without `largest`
-    it has none. `nth` counts the OKs on the stream from 0: later ones answer updates."""
-    right = arguments.get("largest")
+    it has none; with `as-delivered` it is the largest Location that the step of that label brought
+    of the same Track, which had ended before. `nth` counts the OKs on the stream from 0: later
+    ones answer updates."""
     nth = arguments.get("nth", 0)
     for request in evidence.asked(arguments["of"]):
+        right = arguments.get("largest")
+        if "as-delivered" in arguments:
+            right = _largest_of(evidence, arguments["as-delivered"], request)
+            if right is None:
+                yield unseen(f"{described(request)}: nothing shows what the Track's Largest is")
+                continue
         oks = [
             (record, message)
             for record, message in messages_on(evidence, request)
@@ -159,6 +173,16 @@ def largest_told(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
             )
         else:
             yield upheld(f"{described(request)}: LARGEST_OBJECT {told}", record)
+
+
+def _largest_of(evidence: Evidence, label: str, request: Asked) -> list[int] | None:
+    """The largest Location of the request's Track that another step brought, once it had ended."""
+    for other in evidence.asked(label):
+        end = ended(evidence, other)
+        if other.track == request.track and end and end.time <= request.record.time:
+            locations = [seen.location for seen in delivered(evidence, other)]
+            return list(max(locations)) if locations else None
+    return None
 
 
 @judge("refused-with", required=("of", "codes"), of=LABEL, codes={"type": "array"})
