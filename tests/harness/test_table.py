@@ -62,3 +62,43 @@ def test_a_terminal_shows_what_runs_now(monkeypatch: pytest.MonkeyPatch) -> None
             bar.started(2)
             bar._bar.refresh()  # now, and not with the next tick
             assert is_terminal == ("1/3 relay/b  relay/c" in screen.getvalue())
+
+
+def row(name: str, verdict: str) -> dict[str, object]:
+    finding = {"outcome": "contradicted", "text": "an Object is missing"}
+    return {
+        "id": name,
+        "level": "MUST",
+        "verdict": verdict,
+        "reason": None if verdict == "pass" else "object.missing",
+        "findings": [] if verdict == "pass" else [finding],
+    }
+
+
+def test_of_many_cases_those_that_pass_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beyond a screenful, each family that passes is one line; what does not pass is listed."""
+    cases = [row(f"relay/cache/case-{i}", "pass") for i in range(60)]
+    cases.append(row("relay/join/late", "fail"))
+    result = {"link": "memory", "summary": {"pass": 60, "fail": 1}, "cases": cases}
+    table.print_results(result)
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert words[1] == ["pass", "relay/cache/*", "60"]
+    assert words[2][:3] == ["fail", "MUST", "relay/join/late"]
+    assert words[3] == ["61", "cases", "on", "memory:", "60", "pass,", "1", "fail"]
+
+
+def test_of_many_mutants_those_that_live_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beyond a screenful, a mutant that was killed is counted only."""
+
+    def mutant(name: str, verdict: str) -> dict[str, object]:
+        return {"id": name, "verdict": verdict, "killed_by": [], "defect": "It is wrong."}
+
+    mutants = [mutant(f"relay/bad-{i}", "killed") for i in range(60)]
+    summary = {"total": 61, "killed": 60, "survived": 1, "stray": 0}
+    table.print_matrix(
+        {"mutants": [*mutants, mutant("relay/worse", "survived")], "summary": summary}
+    )
+    out = capsys.readouterr().out
+    assert "relay/worse" in out
+    assert "relay/bad" not in out
+    assert "61 mutants: 60 killed, 1 survived, 0 stray" in out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 _PAGE = 140
 _NARROWEST = 80
+_SCREENFUL = 50
+"""Lines beyond which what is as it should be is counted, not listed."""
 
 _STYLES = {
     "pass": "green",
@@ -36,7 +39,7 @@ def _console() -> Console:
 
 
 def print_results(result: Mapping[str, Any]) -> None:
-    """One line per case, then the counts."""
+    """One line per case, then the counts; of many cases those that pass are counted by family."""
     from rich.table import Table
     from rich.text import Text
 
@@ -44,7 +47,12 @@ def print_results(result: Mapping[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("verdict", "level", "case", "why"):
         table.add_column(heading, no_wrap=heading != "why", overflow="fold")
-    for case in result["cases"]:
+    shown = result["cases"]
+    if len(shown) > _SCREENFUL:
+        shown = [case for case in shown if case["verdict"] != "pass" or _why(case)]
+        for family, count in _families(result["cases"], shown).items():
+            table.add_row(Text("pass", style=_STYLES["pass"]), "", f"{family}/*", str(count))
+    for case in shown:
         verdict = case["verdict"]
         table.add_row(
             Text(verdict, style=_STYLES.get(verdict, "cyan")),
@@ -56,6 +64,15 @@ def print_results(result: Mapping[str, Any]) -> None:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result["summary"].items())
     cases = "1 case" if len(result["cases"]) == 1 else f"{len(result['cases'])} cases"
     console.print(f"{cases} on {result['link']}: {counts}")
+
+
+def _families(cases: Sequence[Mapping[str, Any]], shown: Collection[Any]) -> dict[str, int]:
+    """How many of the cases that are not shown one by one each family has."""
+    named = {case["id"] for case in shown}
+    families = Counter(
+        "/".join(case["id"].split("/")[:2]) for case in cases if case["id"] not in named
+    )
+    return dict(sorted(families.items()))
 
 
 def _why(case: Mapping[str, Any]) -> str:
@@ -76,7 +93,7 @@ def _why(case: Mapping[str, Any]) -> str:
 
 
 def print_matrix(matrix: Mapping[str, Any]) -> None:
-    """One line per mutant, then the counts."""
+    """One line per mutant, then the counts; of many mutants only those that were not killed."""
     from rich.table import Table
     from rich.text import Text
 
@@ -84,7 +101,10 @@ def print_matrix(matrix: Mapping[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("mutant", "verdict", "killed by", "defect"):
         table.add_column(heading, no_wrap=heading in ("mutant", "verdict"), overflow="fold")
-    for mutant in matrix["mutants"]:
+    shown = matrix["mutants"]
+    if len(shown) > _SCREENFUL:
+        shown = [mutant for mutant in shown if mutant["verdict"] != "killed"]
+    for mutant in shown:
         verdict = mutant["verdict"]
         table.add_row(
             mutant["id"],
@@ -92,7 +112,8 @@ def print_matrix(matrix: Mapping[str, Any]) -> None:
             "\n".join(mutant["killed_by"]) or "nothing",
             Text(mutant["defect"]),
         )
-    console.print(table)
+    if shown:
+        console.print(table)
     summary = matrix["summary"]
     console.print(
         f"{summary['total']} mutants: {summary['killed']} killed, "
