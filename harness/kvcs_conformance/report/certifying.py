@@ -53,7 +53,7 @@ def _role(runs: Sequence[Run]) -> str:
     choice = foreign or sorted(tested)
     if len(choice) != 1:
         raise UsageError(f"say which role to certify: --role {' or --role '.join(choice or ROLES)}")
-    return choice[0]
+    return str(choice[0])
 
 
 def _rejudged(run: Run, catalogue: catalogues.Catalogue) -> str | None:
