@@ -43,7 +43,8 @@ class Origin:
     """Serves its Tracks to whoever is authorised; announces its namespaces on every session.
 
     Subclasses override the hooks `authorise`, `on_announced`, `on_announce_failed`,
-    `on_session_closed` and `answer_fetch`. `retry_interval` (milliseconds plus one) goes into EXCESSIVE_LOAD.
+    `on_session_closed` and `answer_fetch`. `retry_interval` (milliseconds plus one) goes into
+    EXCESSIVE_LOAD.
     """
 
     def __init__(
