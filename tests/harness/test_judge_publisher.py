@@ -299,6 +299,31 @@ def test_digests_listed() -> None:
     absent = manifest(segments=[{"segment": 0}])
     assert found("digests-listed", [*whole, absent]) == {against(Reason.MANIFEST_SHAPE)}
     assert found("digests-listed", whole) == UNSEEN
+    for listed in (5, [5], {"k.raw.s0": 5}, {"k.raw.s0": [5]}, {"k.raw.s0": [[5]]}):
+        odd = manifest(segments=[{"segment": 0, "object_digests": listed}])
+        assert found("digests-listed", [*whole, odd]) == {against(Reason.MANIFEST_SHAPE)}
+
+
+def test_digests_listed_too_early() -> None:
+    """An earlier version lists fewer digests, and none that is another one than the header of the
+    Object that came (KVCS-5-9)."""
+    whole = whole_track()
+    for digest, expected in (
+        (DATA_DIGEST, UPHELD),
+        ("00" * 32, {against(Reason.MANIFEST_INCONSISTENT)}),
+    ):
+        early = {"segment": 0, "object_digests": {"k.raw.s0": [[digest] * 2]}}
+        versions = [manifest(0, segments=[early]), manifest(1)]
+        assert found("digests-listed", [*whole, *versions]) == expected
+
+
+def test_a_descriptor_without_canonical_form() -> None:
+    """A number beyond 2^53 or half of a surrogate pair in the descriptor: no Compatibility ID can
+    be its own (KVCS-5-16)."""
+    for odd in (10**400, "\ud800"):
+        version = manifest(compat={**COMPAT, "odd": odd})
+        expected = {against(Reason.MANIFEST_INCONSISTENT)}
+        assert expected == found("manifest-consistent", [version])
 
 
 def test_track_ended_malformed() -> None:

@@ -55,6 +55,18 @@ def findings(
     return list(JUDGES[word].function(case, arguments))
 
 
+def test_complete_before_it_is_handed_over() -> None:
+    """A version that calls a segment complete before the publisher has its last layer contradicts;
+    afterwards it does not (KVCS-5-15)."""
+    seen = [version(0, entry()), version(1, entry(complete=True))]
+    for layer_at, expected in ((0, Outcome.UPHELD), (2, Outcome.CONTRADICTED)):
+        before: list[Event] = [report("other")] * layer_at
+        told = [*before, report("handed", segment=0, layer=1)]
+        case = evidence("publisher", {"consumer": seen, "publisher": told}, scenario=SCENARIO)
+        (finding,) = JUDGES["listed-when-changed"].function(case, {})
+        assert expected == finding.outcome
+
+
 def outcomes(word: str, seen: Iterable[Event], **more: Any) -> set[Outcome]:
     return {finding.outcome for finding in findings(word, seen, **more)}
 

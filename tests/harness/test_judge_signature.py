@@ -66,11 +66,17 @@ def test_a_signed_manifest_upholds(octets: bytes) -> None:
         (b"{}", "KVCS-5-4"),
         (b"", "KVCS-5-4"),
         (cbor2.dumps([b"", {}, b"{}"]), "KVCS-5-4"),
+        (signed({1: -8, 4: b"k1"}, {}) + b"\0", "KVCS-5-4"),
+        (b"\xd8\x62" + signed({1: -8, 4: b"k1"}, {}, tag=False), "KVCS-5-4"),
+        (b"\x84" * 9000, "KVCS-5-4"),
+        (signed({1: -8, 4: 7}, {}), "KVCS-5-12"),
+        (signed({1: -8}, {4: "k1"}), "KVCS-5-12"),
     ],
 )
 def test_what_is_wrong_with_a_signature_is_told(octets: bytes, requirement: str) -> None:
     """A broken signature, another algorithm or one outside the protected header, a kid that is
-    absent or another, and what is no COSE_Sign1 contradict their own clause."""
+    absent, another or no octets, and what is no COSE_Sign1, has another tag or octets behind it
+    contradict their own clause."""
     assert found(octets) == [(Outcome.CONTRADICTED, Reason.MANIFEST_SIGNATURE, (requirement,))]
 
 

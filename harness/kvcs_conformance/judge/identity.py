@@ -14,7 +14,7 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Record
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
-from kvcs_conformance.judge.manifest import document, manifests
+from kvcs_conformance.judge.manifest import entries_of, manifests
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
@@ -273,9 +273,10 @@ def names_silent(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
         (record, field) for record, fields in found for field in fields
     ]
     for seen in manifests(evidence, node):
-        value = document(seen) or {}
-        for entry in value.get("segments", []):
-            names += [(seen.record, str(track).encode()) for track in entry.get("tracks", [])]
+        for entry in entries_of(seen) or ():
+            tracks = entry.get("tracks")
+            if isinstance(tracks, list):
+                names += [(seen.record, str(track).encode(errors="replace")) for track in tracks]
     if not found or not secrets:
         yield unseen("no namespace was announced, or it is not known what it must not say")
         return

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Seen
-from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.documents import canonical_digest, json_object, sign1
+from kvcs_conformance.judge.findings import Finding, Outcome, contradicted, unseen, upheld
 from kvcs_conformance.judge.payload import FIELDS
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
@@ -42,28 +41,35 @@ def manifests(evidence: Evidence, node: str) -> list[Seen]:
 
 
 def document(seen: Seen) -> dict[str, Any] | None:
-    """The JSON object of a manifest; None when there is none."""
-    try:
-        value = json.loads(_text(seen).decode("utf-8"))
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _text(seen: Seen) -> bytes:
-    """The JSON octets: the payload, or what a COSE_Sign1 carries (KVCS-5-4)."""
+    """The JSON object of a manifest, which is the payload or what a COSE_Sign1 carries (KVCS-5-4);
+    None when there is none."""
     if seen.track != "manifest.cose":
-        return seen.head
-    import cbor2
+        return json_object(seen.head)
+    parts = sign1(seen.head)
+    return json_object(parts[2]) if parts and isinstance(parts[2], bytes) else None
 
-    try:
-        value = cbor2.loads(seen.head)
-    except (cbor2.CBORDecodeError, ValueError):
-        return b""
-    parts = value.value if isinstance(value, cbor2.CBORTag) else value
-    if isinstance(parts, list | tuple) and len(parts) == 4 and isinstance(parts[2], bytes):
-        return parts[2]
-    return b""
+
+def entries_of(seen: Seen) -> list[dict[str, Any]] | None:
+    """The segments that a manifest version lists; None when it lists none as it must."""
+    listed = (document(seen) or {}).get("segments")
+    if isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed):
+        return listed
+    return None
+
+
+def listed_digests(entry: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The digests that a segment entry lists, by track, Group and Object; only of the tracks for
+    which it lists arrays of arrays of text."""
+    listed = entry.get("object_digests")
+    found = listed.items() if isinstance(listed, dict) else ()
+    return {track: groups for track, groups in found if _are_digests(groups)}
+
+
+def _are_digests(groups: object) -> bool:
+    return isinstance(groups, list) and all(
+        isinstance(group, list) and all(isinstance(digest, str) for digest in group)
+        for group in groups
+    )
 
 
 @judge("manifest-first", at=NODE)
@@ -156,13 +162,11 @@ def _long_steps(versions: list[Seen]) -> Iterator[tuple[Seen, int, int]]:
     """Where the Groups with listed digests grow by more than eight: version, before, after."""
     before = 0
     for seen in versions:
-        value = document(seen)
-        segments = value.get("segments") if value is not None else None
-        listed = segments[0].get("object_digests") if segments else None
-        if not isinstance(listed, dict) or not listed:
+        entry = next(iter(entries_of(seen) or ()), {})
+        counts = [len(groups) for groups in listed_digests(entry).values()]
+        if not counts:
             continue
-        counts = [len(groups) for groups in listed.values() if isinstance(groups, list)]
-        after = min(counts, default=before)
+        after = min(counts)
         if after - before > 8:
             yield seen, before, after
         before = after
@@ -220,18 +224,16 @@ def _shape(value: object, members: dict[str, type]) -> str:
 
 
 def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
-    import rfc8785
-
-    compat_id = hashlib.sha256(rfc8785.dumps(value["compat"])).hexdigest()
+    compat_id = canonical_digest(value["compat"])
     named = seen.namespace[2] if len(seen.namespace) > 2 else ""
     if compat_id != named:
         return contradicted(
             Reason.MANIFEST_INCONSISTENT,
             f"manifest {seen.location}: its descriptor has another Compatibility ID",
             expected=f"namespace field 2: {named}",
-            observed=f"SHA-256 of the canonical descriptor: {compat_id}",
+            observed=f"SHA-256 of the canonical descriptor: {compat_id or 'it has no such form'}",
             record=seen.record,
-            octets=compat_id,
+            octets=compat_id or "",
             requires=("KVCS-5-16",),
         )
     for name in ("layers", "block_tokens"):
@@ -250,50 +252,49 @@ def _consistent(seen: Seen, value: dict[str, Any]) -> Finding:
 @judge("digests-listed", at=NODE)
 def digests_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The last manifest lists the Data Digest of every Object of every data track, per Group and
-    in Object order, and each is what the header of the delivered Object says."""
+    in Object order. What it and each version before it list is what the headers of the delivered
+    Objects say."""
     node = arguments.get("at", "consumer")
     versions = manifests(evidence, node)
-    value = document(versions[-1]) if versions else None
-    if value is None or not value.get("segments"):
+    if not versions or not entries_of(versions[-1]):
         yield unseen("no manifest with a segment was seen")
         return
-    last = versions[-1]
     for track in evidence.data_tracks():
-        number = int(track.rpartition(".s")[2])
-        own = [entry for entry in value["segments"] if entry.get("segment") == number]
-        listed = own[0].get("object_digests") if own else None
-        seen_digests = {
+        right = {
             seen.location: FIELDS["digest"].of(seen.head).hex()
             for seen in evidence.objects(node)
             if seen.track == track and seen.is_data
         }
-        groups = listed.get(track) if isinstance(listed, dict) else None
-        if not isinstance(groups, list):
-            yield contradicted(
-                Reason.MANIFEST_SHAPE,
-                f"manifest {last.location} lists no digests of {track}",
-                expected="object_digests with an array per completed Group",
-                observed="absent" if listed is None else f"{groups!r}",
-                record=last.record,
-                requires=("KVCS-5-8", "KVCS-10-3"),
-            )
-            continue
-        stated = {
-            (g, o): digest for g, group in enumerate(groups) for o, digest in enumerate(group)
-        }
-        wrong = sorted(
-            place
-            for place in stated.keys() | seen_digests.keys()
-            if stated.get(place) != seen_digests.get(place)
+        found = [_listed(seen, track, right, last=seen is versions[-1]) for seen in versions]
+        yield next((one for one in found if one.outcome is Outcome.CONTRADICTED), found[-1])
+
+
+def _listed(seen: Seen, track: str, right: dict[tuple[int, int], str], *, last: bool) -> Finding:
+    """Whether one version lists the digests that a track's Objects have; the last one lists all."""
+    number = int(track.rpartition(".s")[2])
+    own = next((one for one in entries_of(seen) or () if one.get("segment") == number), {})
+    groups = listed_digests(own).get(track)
+    if groups is None and (last or "object_digests" in own):
+        return contradicted(
+            Reason.MANIFEST_SHAPE,
+            f"manifest {seen.location} lists no digests of {track}",
+            expected="object_digests with an array per completed Group",
+            observed=f"{own.get('object_digests', 'absent')}"[:200],
+            record=seen.record,
+            requires=("KVCS-5-8", "KVCS-10-3"),
         )
-        if wrong:
-            yield contradicted(
-                Reason.MANIFEST_INCONSISTENT,
-                f"manifest {last.location}: digest of {track} {wrong[0]} is another",
-                expected=str(seen_digests.get(wrong[0], "no Object there")),
-                observed=str(stated.get(wrong[0], "not listed")),
-                record=last.record,
-                requires=("KVCS-5-9", "KVCS-10-3"),
-            )
-        else:
-            yield upheld(f"{track}: {len(stated)} digests listed and right", last.record)
+    stated = {
+        (g, o): digest for g, group in enumerate(groups or ()) for o, digest in enumerate(group)
+    }
+    places = stated.keys() | right.keys() if last else stated.keys() & right.keys()
+    wrong = min((place for place in places if stated.get(place) != right.get(place)), default=None)
+    if wrong is not None:
+        return contradicted(
+            Reason.MANIFEST_INCONSISTENT,
+            f"manifest {seen.location}: digest of {track} {wrong} is another",
+            expected=right.get(wrong, "no Object there"),
+            observed=stated.get(wrong, "not listed"),
+            record=seen.record,
+            requires=("KVCS-5-9", "KVCS-10-3"),
+        )
+    return upheld(f"{track}: {len(stated)} digests listed and right", seen.record)

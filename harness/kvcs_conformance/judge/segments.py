@@ -11,7 +11,7 @@ from typing import Any
 from kvcs_conformance.evidence.read import Evidence, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.identity import asked_for, block_keys
-from kvcs_conformance.judge.manifest import document, manifests
+from kvcs_conformance.judge.manifest import entries_of, listed_digests, manifests
 from kvcs_conformance.judge.payload import CODECS
 from kvcs_conformance.judge.publisher import NODE, TRACKS, by_track, track_fence
 from kvcs_conformance.judge.registry import judge
@@ -22,12 +22,8 @@ _NAME = re.compile(r"(k|v|kv)\.([a-z0-9-]{1,32})\.s(0|[1-9][0-9]*)")
 
 def entries(evidence: Evidence, node: str) -> list[tuple[Seen, list[dict[str, Any]]]]:
     """The segments that each manifest version lists, in order of version."""
-    found = []
-    for seen in manifests(evidence, node):
-        listed = (document(seen) or {}).get("segments")
-        if isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed):
-            found.append((seen, listed))
-    return found
+    listed = ((seen, entries_of(seen)) for seen in manifests(evidence, node))
+    return [(seen, found) for seen, found in listed if found is not None]
 
 
 def _lengths(evidence: Evidence) -> list[int]:
@@ -136,8 +132,8 @@ def _misnamed(name: str, segment: object) -> tuple[str, ...]:
 @judge("listed-when-changed", at=NODE)
 def listed_when_changed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each segment is listed by a version that says it is not complete yet, before it is whole,
-    and by a later one that says it is. Absence of the latter counts behind a fence after the
-    segment's End of Track."""
+    and by a later one that says it is, when the publisher has been handed all of it. Absence of
+    the latter counts behind a fence after the segment's End of Track."""
     node = arguments.get("at", "consumer")
     versions = entries(evidence, node)
     fences = [record.index for record in evidence.records(node, "kvcs:fence")]
@@ -158,7 +154,16 @@ def listed_when_changed(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
         )
         states = [complete for _, complete in told]
         fenced = fenced and len(versions) == len(manifests(evidence, node))
-        if states[:1] == [False] and states[-1:] == [True]:
+        early = _complete_early(evidence, number, told)
+        if early is not None:
+            yield contradicted(
+                Reason.MANIFEST_VERSIONS,
+                f"segment {number} is called complete before its last layer is there",
+                expected="complete: true when every layer was published",
+                observed=f"the version at {early.location} at {early.record.time:.3f} s",
+                record=early.record,
+            )
+        elif states[:1] == [False] and states[-1:] == [True]:
             yield upheld(f"segment {number} was listed when added and when complete")
         elif states[:1] == [True]:
             yield contradicted(
@@ -178,6 +183,20 @@ def listed_when_changed(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
             )
         else:
             yield unseen(f"segment {number}: {len(told)} versions, and no fence after its end")
+
+
+def _complete_early(
+    evidence: Evidence, segment: int, told: list[tuple[Seen, object]]
+) -> Seen | None:
+    """The version that calls a segment complete before its last layer was handed over."""
+    last = [
+        record.time
+        for record in evidence.records("publisher", "kvcs:handed")
+        if (record.data["segment"], record.data["layer"]) == (segment, evidence.layers - 1)
+    ]
+    return next(
+        (seen for seen, complete in told if complete and last and seen.record.time < last[0]), None
+    )
 
 
 @judge("digests-kept", at=NODE)
@@ -214,7 +233,7 @@ def _changed(before: dict[str, Any], now: dict[str, Any]) -> str:
     for name in ("first_block", "blocks", "block_keys_sha256", "tracks"):
         if now.get(name) != before.get(name):
             return name
-    old, new = before.get("object_digests") or {}, now.get("object_digests") or {}
+    old, new = listed_digests(before), listed_digests(now)
     grown = all(new.get(track, [])[: len(groups)] == groups for track, groups in old.items())
     return "" if grown else "object_digests"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.judge.delivery import LABEL, answer, described
+from kvcs_conformance.judge.documents import cbor_map, sign1
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.manifest import manifests
 from kvcs_conformance.judge.publisher import NODE
@@ -47,26 +48,26 @@ def _problem(octets: bytes, producer: dict[str, str]) -> tuple[str, ...]:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    try:
-        value = cbor2.loads(octets)
-        protected, unprotected, payload, signature = (
-            value.value if isinstance(value, cbor2.CBORTag) else value
-        )
-        header = cbor2.loads(protected)
-        kid = header.get(_KID, unprotected.get(_KID, b""))
-        signed = cbor2.dumps(["Signature1", protected, b"", payload])
-    except (cbor2.CBORDecodeError, ValueError, TypeError, AttributeError):
+    protected, unprotected, payload, signature = sign1(octets) or (None, None, None, b"")
+    header = cbor_map(protected)
+    if header is None or not isinstance(unprotected, dict) or not isinstance(payload, bytes):
         return ("no COSE_Sign1", "COSE_Sign1", f"{len(octets)} octets", "KVCS-5-4")
+    kid = header.get(_KID, unprotected.get(_KID))
+    signed = cbor2.dumps(["Signature1", protected, b"", payload])
     if header.get(_ALG) not in _EDDSA:
         return ("another algorithm", "EdDSA (-8)", f"{header.get(_ALG)!r}", "KVCS-5-11")
     if not isinstance(kid, bytes) or kid.hex() != producer["kid"]:
-        return ("another kid", producer["kid"], kid.hex() or "none", "KVCS-5-12")
+        return ("another kid", producer["kid"], _told(kid), "KVCS-5-12")
     key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(producer["ed25519"]))
     try:
         key.verify(signature, signed)
     except (InvalidSignature, TypeError):
         return ("the signature does not verify", "valid", "invalid", "KVCS-5-11")
     return ()
+
+
+def _told(kid: object) -> str:
+    return "none" if kid is None else kid.hex() if isinstance(kid, bytes) else f"{kid!r}"[:80]
 
 
 @judge("does-not-exist", required=("of",), of=LABEL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -232,3 +233,48 @@ class ListsLastSegmentDigestsAlone(_Edited):
     def edit(self, value: dict[str, Any]) -> None:
         for entry in value["segments"][:-1]:
             entry.pop("object_digests", None)
+
+
+@mutant("publisher/manifest-not-a-number", requires=("KVCS-5-3",), reasons=_SHAPE)
+class ManifestNotANumber(_Edited):
+    """A member that nobody knows holds NaN, which some readers of JSON take."""
+
+    def edit(self, value: dict[str, Any]) -> None:
+        value["load"] = math.nan
+
+
+@mutant("publisher/calls-segment-complete-early", requires=("KVCS-5-15",), reasons=_VERSIONS)
+class CallsSegmentCompleteEarly(_Edited):
+    """Every version but the first calls its segments complete, whatever is still to come."""
+
+    def edit_segment(self, entry: dict[str, Any]) -> None:
+        entry["complete"] = entry["complete"] or self.version > 0
+
+
+@mutant(
+    "publisher/lists-early-digests-wrongly",
+    requires=("KVCS-5-9",),
+    reasons=(Reason.MANIFEST_INCONSISTENT,),
+)
+class ListsEarlyDigestsWrongly(_Edited):
+    """Until a segment is complete, zeros stand in the place of its digests."""
+
+    def edit_segment(self, entry: dict[str, Any]) -> None:
+        if not entry["complete"] and "object_digests" in entry:
+            entry["object_digests"] = {
+                track: [["00" * 32 for _ in group] for group in groups]
+                for track, groups in entry["object_digests"].items()
+            }
+
+
+@mutant(
+    "publisher/adds-octets-to-cose",
+    requires=("KVCS-5-4",),
+    reasons=(Reason.MANIFEST_SIGNATURE,),
+)
+class AddsOctetsToCose(Publication):
+    """An octet follows the COSE_Sign1 that is published as manifest.cose."""
+
+    def manifest_octets(self, manifest: Manifest) -> bytes:
+        octets = super().manifest_octets(manifest)
+        return octets + b"\x00" if self.spec.signer else octets
