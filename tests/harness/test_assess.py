@@ -74,6 +74,13 @@ def test_silence_is_neither_pass_nor_fail(catalogue: catalogues.Catalogue) -> No
     assert verdict(catalogue, SWAPPED, LAYERS, steps=late)[0] == "fail"
 
 
+def test_a_word_that_finds_nothing_leaves_its_clause_open(catalogue: catalogues.Catalogue) -> None:
+    """A judge word without any finding is no pass, though another one upholds the same clause."""
+    idle = Judgement("groups-descend", {"of": "nobody"}, LAYERS.requires)
+    open_ = ("inconclusive", Reason.NO_EVIDENCE, "")
+    assert open_ == verdict(catalogue, whole_track(), LAYERS, idle)
+
+
 def test_trouble_decides_before_silence(catalogue: catalogues.Catalogue) -> None:
     """A fault of the harness or a wrong draft voids all; a failed set-up blocks, unless what was
     seen before it is a failure already."""

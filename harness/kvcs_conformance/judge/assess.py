@@ -76,11 +76,13 @@ def assess(
 
 
 def _findings(evidence: Evidence, judgements: Iterable[Judgement]) -> list[Finding]:
-    return [
-        finding.speaking_of(judgement.requires)
-        for judgement in judgements
-        for finding in JUDGES[judgement.word].function(evidence, dict(judgement.arguments))
-    ]
+    """What all words find; one that finds nothing at all leaves its clauses open."""
+    found: list[Finding] = []
+    for judgement in judgements:
+        told = list(JUDGES[judgement.word].function(evidence, dict(judgement.arguments)))
+        told = told or [unseen(f"{judgement.word}: there is nothing that it could judge")]
+        found += [finding.speaking_of(judgement.requires) for finding in told]
+    return found
 
 
 def _troubled(trouble: Mapping[str, str], findings: Iterable[Finding]) -> Assessment:
