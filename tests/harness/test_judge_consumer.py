@@ -7,7 +7,7 @@ from typing import Any
 from kvcs_conformance.judge import JUDGES, Outcome
 from kvcs_conformance.verdicts import Reason
 
-from tests.harness.evidence import NAMESPACE, OTHER, Event, evidence, message, obj, report
+from tests.harness.evidence import NAMESPACE, OTHER, Event, evidence, message, obj, payload, report
 
 UPHELD = {(Outcome.UPHELD, None)}
 UNSEEN = {(Outcome.UNSEEN, Reason.NO_EVIDENCE)}
@@ -47,6 +47,24 @@ def test_object_not_used() -> None:
     assert found(word, [discarded, usable, DONE], **PLACE) == used
     assert found(word, [discarded, report("layer-usable", layer=0), DONE], **PLACE) == UPHELD
     assert found(word, [discarded, DONE], sent=[], **PLACE) == UNSEEN
+
+
+def test_a_bad_object_that_was_used_is_told_with_the_field_that_betrays_it() -> None:
+    """Which check it fails, and the octets of the field at their offset, say what to mend
+    (KVCS-4-18 to KVCS-4-22)."""
+    for name, value, told, offset, octets in (
+        ("magic", 1, "magic is 0x00000001, not 0x4b564f31", 0, 4),
+        ("layer", 7, "layer is 0x00000007, not 0x00000001", 8, 4),
+        ("block", 7, "block is 0x00000007, not 0x00000000", 12, 4),
+        ("data_length", 5, "Data Length is 0x00000005, not 0x00000004", 32, 4),
+        ("digest", bytes(32), f"Data Digest is 0x{'00' * 32}, not 0x3a6eb0790f39ac87", 36, 32),
+        ("flags", 1, "the Object fails a check and was accepted", 0, 72),
+    ):
+        bad = obj(1, 0, sent=True, octets=payload(1, 0, **{name: value}))
+        case = evidence("consumer", {"consumer": [accepted()], "relay": [bad]})
+        (finding,) = JUDGES["object-not-used"].function(case, PLACE)
+        assert told in finding.text
+        assert (finding.offset, len(finding.octets) // 2) == (offset, octets)
 
 
 def test_object_used() -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from kvcs_conformance.cli import main
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import case_folder
 from kvcs_conformance.evidence.read import Record
+from kvcs_conformance.evidence.write import list_files, write_evidence
 from kvcs_conformance.report.explain import as_text, find
 from kvcs_conformance.report.explanation import Bearing, Explanation, explain_case
 from kvcs_conformance.report.octets import decode
 from kvcs_conformance.report.plain import plain
 
-from tests.harness.evidence import payload
+from tests.harness.evidence import evidence, payload, report
 from tests.harness.reports import CATALOGUE, case, hostile, result, write_run
 
 NAME = "consumer/some/case"
@@ -84,6 +87,52 @@ def test_octets_of_an_attempt_are_named_when_they_are_a_message() -> None:
     assert (other.structure, other.fields) == ("", ())
 
 
+def test_the_end_of_an_attempt_is_shown_before_its_names(tmp_path: Path) -> None:
+    """Of a long message the namespace goes first when room is short: what was written wrong, here
+    a parameter, stands behind it."""
+    names = "".join(f"01{0x61 + i:02x}" for i in range(20))
+    body = f"0014{names}0174012005"  # Request ID, 20 fields, a name, one parameter
+    octets = f"0300{len(body) // 2:02x}{body}"
+    record = Record("hostile", 0, 0.0, "kvcs:attempt-lives", {"attempt": "long"})
+    found = decode({"octets": octets}, record)
+    assert found is not None
+    assert found.of_attempt
+    told = replace(explained(tmp_path), octets=found, found="the session went on")
+    lines = as_text(told, tmp_path).splitlines()
+    (gap,) = (i for i, line in enumerate(lines) if line.endswith(" more fields"))
+    (end,) = (i for i, line in enumerate(lines) if line.startswith("  at fault"))
+    assert any("SUBSCRIBE" in line for line in lines[:gap])
+    assert gap < end - 1
+    assert found.fields[-1].name.strip() in lines[end - 1]
+
+
+def test_events_before_an_attempt_are_its_own(tmp_path: Path) -> None:
+    """Attempts run beside each other; what befell another one explains nothing."""
+    finding = {"node": "hostile", "index": 3}
+    made = result([case("relay/some/case", "fail", finding=finding)])
+    out = write_run(tmp_path, made)
+    log = [report("wrote", attempt=name, on="uni", octets="00") for name in ("one", "other")]
+    log += [
+        report("attempt-closed", attempt="other", code=3),
+        report("attempt-lives", attempt="one"),
+    ]
+    home = case_folder(out, "relay/some/case")
+    write_evidence(home, evidence("relay", {"hostile": log}, records={"hostile": 4}), "by hand")
+    list_files(home)
+    scene = explain_case(out, made, made["cases"][0], CATALOGUE).before
+    assert scene is not None
+    assert ["wrote", "attempt-lives"] == [event.text.split()[0] for event in scene.events]
+    assert all("attempt=one" in event.text for event in scene.events)
+
+
+def test_a_field_of_what_a_role_reports_about_has_its_name(tmp_path: Path) -> None:
+    """The report has no payload; the finding tells which octets of the header are meant."""
+    record = Record("consumer", 0, 0.0, "kvcs:object-accepted", {"layer": 0, "block": 0})
+    found = decode({"octets": "00000005", "offset": 32}, record)
+    assert found is not None
+    assert [(f.offset, f.name, f.value) for f in found.fields] == [(32, "Data Length", "5")]
+
+
 def test_octets_that_nothing_names_are_shown_as_they_are(tmp_path: Path) -> None:
     """Without a record to go by, there are offset and octets and no field."""
     told = explained(tmp_path, finding={"octets": "c0ffee", "offset": 5})
@@ -134,6 +183,17 @@ def test_evidence_that_was_altered_is_said_and_the_rest_still_explained(tmp_path
     assert told.clauses[0].id == "KVCS-4-22"
 
 
+def test_evidence_that_is_gone_is_said(tmp_path: Path) -> None:
+    """A verdict without its evidence is one that nobody can check."""
+    made = result([case(NAME, "fail"), case("relay/some/case", "not-run")])
+    out = write_run(tmp_path, made)
+    for entry in made["cases"]:
+        rmtree(case_folder(out, entry["id"]))
+    failed, never_ran = (explain_case(out, made, one, CATALOGUE) for one in made["cases"])
+    assert failed.trouble == "there is no run.json"
+    assert never_ran.trouble == ""
+
+
 def test_a_place_that_the_evidence_has_not_is_no_place(tmp_path: Path) -> None:
     """For an index behind the end of a log, or an unknown node, the last events are shown."""
     for finding in ({"node": "consumer", "index": 999}, {"node": "nobody", "index": 0}):
@@ -171,7 +231,7 @@ def test_a_wrong_name_is_answered_with_those_that_are_like_it(tmp_path: Path) ->
         find(tmp_path, made, "relay/cach/case-7")
     assert "did you mean relay/cache/case-7" in str(caught.value)
     assert len(str(caught.value)) < 400
-    with pytest.raises(UsageError, match="200 others"):
+    with pytest.raises(UsageError, match=r"it has relay/cache/case-0, .*case-2 and 197 more$"):
         find(tmp_path, made, "!!")
 
 

@@ -77,6 +77,8 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: nested too deep to be read") from error
 
 
 def check_files(folder: Path) -> None:

@@ -211,7 +211,7 @@ def _record(path: Path, node: str, index: int, text: str) -> Record:
     try:
         event = json.loads(text)
         return Record(node, index, round(event["time"] / 1000, 6), event["name"], event["data"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"{path}: line {index + 2} is not a record of an event log") from error
 
 

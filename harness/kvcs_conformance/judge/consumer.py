@@ -11,6 +11,7 @@ from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Record
 from kvcs_conformance.judge.findings import Finding, contradicted, departs, unseen, upheld
+from kvcs_conformance.judge.payload import FIELDS, flaw
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.restores import (
     LABEL,
@@ -65,13 +66,16 @@ def object_not_used(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
     elif used:
         layer = arguments["layer"]
         what = "accepted" if accepted else f"used: layer {layer} is called usable"
+        wrong = flaw(seen)
+        field = FIELDS[wrong.field] if wrong else None
         yield contradicted(
             Reason.USED_BAD_OBJECT,
-            f"{place}: the Object fails a check and was {what}",
+            f"{place}: the Object fails a check and was {what}" + (f"; {wrong}" if wrong else ""),
             expected="object-discarded, and the layer not usable",
             observed=f"{used[0].name.removeprefix('kvcs:')} at {used[0].time:.3f} s",
             record=used[0],
-            octets=seen.head.hex(),
+            octets=(field.of(seen.head) if field else seen.head).hex(),
+            offset=field.offset if field else 0,
         )
     elif not finished(evidence, arguments):
         yield unseen(f"{place}: the consumer did not come to its end")

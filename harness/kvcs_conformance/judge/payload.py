@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvcs_conformance.evidence.read import HEADER_OCTETS
+from kvcs_conformance.evidence.read import HEADER_OCTETS, Seen
 
 MAGIC = 0x4B564F31
 VERSION = 1
@@ -69,3 +69,33 @@ FIELDS: dict[str, Field] = {
 def is_whole(head: bytes) -> bool:
     """Whether the octets reach as far as the header does."""
     return len(head) >= HEADER_OCTETS
+
+
+class Flaw(NamedTuple):
+    """The field by which an Object fails a check, with the value that it has and the right one."""
+
+    field: str
+    has: int
+    right: int
+
+    def __str__(self) -> str:
+        digits = 2 * FIELDS[self.field].length + 2
+        name = {"data_length": "Data Length", "digest": "Data Digest"}.get(self.field, self.field)
+        return f"{name} is {self.has:#0{digits}x}, not {self.right:#0{digits}x}"
+
+
+def flaw(seen: Seen) -> Flaw | None:
+    """The first check that KVCS 4 demands of a receiver and that this Object fails, if the header
+    shows one."""
+    if not is_whole(seen.head):
+        return None
+    right = {
+        "magic": MAGIC,
+        "version": VERSION,
+        "layer": seen.group,
+        "block": seen.object,
+        "data_length": seen.payload["length"] - HEADER_OCTETS,
+        "digest": int(seen.payload["data_sha256"], 16),
+    }
+    values = ((name, FIELDS[name].read(seen.head), value) for name, value in right.items())
+    return next((Flaw(*one) for one in values if one[1] != one[2]), None)

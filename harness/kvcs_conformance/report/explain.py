@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.report.explanation import Bearing, Explanation, Scene, explain_case
-from kvcs_conformance.report.octets import Field
+from kvcs_conformance.report.octets import Octets
 from kvcs_conformance.report.plain import short
 
 _WIDTH = 98
@@ -59,7 +59,8 @@ def find(out: Path, result: dict[str, Any], name: str) -> dict[str, Any]:
     ids = [case["id"] for case in cases]
     near = get_close_matches(name, ids, n=3, cutoff=0.5)
     near += [i for i in ids if name.lower() in i.lower() and i not in near][: 5 - len(near)]
-    told = f"did you mean {', '.join(near)}?" if near else f"it has {len(ids)} others"
+    few = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+    told = f"did you mean {', '.join(near)}?" if near else f"it has {few or 'none'}"
     raise UsageError(f"the run in {out} has no case {name!r}; {told}")
 
 
@@ -146,26 +147,31 @@ def _found(told: Explanation, room: _Room) -> Iterator[str]:
     elif octets:
         last = octets.offset + octets.count - 1
         yield f"  octets {octets.offset}..{last} of the {octets.structure}:"
-        yield from _fields(octets.fields, room.fields)
+        yield from _fields(octets, room.fields)
     fault = f"at fault: {told.blame or 'nobody is named'}"
     yield f"  {fault}" + (f"; the positive twin {told.twin}" if told.twin else "")
     if told.blame_text:
         yield from _wrap(told.blame_text, "  ", room.text)
 
 
-def _fields(fields: tuple[Field, ...], most: int) -> Iterator[str]:
-    """Offset, octets, name and value; lengths and counts go first when there is little room."""
-    shown = fields
-    if len(shown) > most:
-        shown = tuple(f for f in fields if not f.name.endswith((" length", ": fields")))
-    shown = shown[:most]
-    octets = [short(field.octets, _HEX_COLUMN) for field in shown]
+def _fields(shown: Octets, most: int) -> Iterator[str]:
+    """Offset, octets, name and value. Lengths and counts go first when there is little room, then
+    the end; of what was written by hand to be wrong, the middle, where the names stand."""
+    fields = shown.fields
+    if len(fields) > most:
+        fields = tuple(f for f in fields if not f.name.endswith((" length", ": fields")))
+    over = max(len(fields) - most, 0)
+    head = most // 3 if over and shown.of_attempt else most
+    kept = fields[:head] + fields[head + over :]
+    octets = [short(field.octets, _HEX_COLUMN) for field in kept]
     column = max(map(len, octets))
-    for field, text in zip(shown, octets, strict=True):
+    for i, (field, text) in enumerate(zip(kept, octets, strict=True)):
+        if over and i == head:
+            yield f"         {over} more fields"
         cells = f"{field.offset:>5}  {text:<{column}}  {field.name}"
         yield short(f"  {cells}  {field.value}".rstrip(), _WIDTH)
-    if len(fields) > len(shown):
-        yield f"         and {len(fields) - len(shown)} more fields"
+    if head == most and len(shown.fields) > len(kept):
+        yield f"         and {len(shown.fields) - len(kept)} more fields"
 
 
 def _events(told: Explanation, room: _Room) -> Iterator[str]:

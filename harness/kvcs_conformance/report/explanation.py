@@ -200,11 +200,17 @@ def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
+_WITHOUT_EVIDENCE = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE, Verdict.HARNESS_ERROR)
+
+
 def _evidence(out: Path, case: Mapping[str, Any], of_twin: bool) -> tuple[Evidence | None, str]:
     """The evidence that the verdict rests on, and what is wrong with it."""
     home = case_folder(out, case["id"], twin=of_twin)
     try:
-        return (read_evidence(home), "") if (home / RUN).is_file() else (None, "")
+        if (home / RUN).is_file():
+            return read_evidence(home), ""
+        played = case["verdict"] not in _WITHOUT_EVIDENCE
+        return None, f"there is no {RUN}" if played else ""
     except (UsageError, OSError, ValueError) as error:
         return None, str(error)
 
@@ -291,7 +297,14 @@ def _scene(
         if one.name in ("moqt:stream_opened", "moqt:stream_accepted")
         and one.data.get("kind") == "request"
     }
-    told = [one for one in log if one.name not in _SKIPPED and not _request_end(one, requests)]
+    attempt = record.data.get("attempt")
+    told = [
+        one
+        for one in log
+        if one.name not in _SKIPPED
+        and not _request_end(one, requests)
+        and (attempt is None or one.data.get("attempt") == attempt)  # others run beside it
+    ]
     told = told[-most:]
     events = (Event(r.time, _text(r, story), _where(r.node, r.index)) for r in (*told, record))
     return Scene(record.node, tuple(events))

@@ -15,7 +15,7 @@ from moqt.wire.drafts import DRAFT_22
 from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
 from kvcs_conformance.report.plain import plain
 
-_MOST_FIELDS = 24
+_MOST_FIELDS = 64
 _MOST_OCTETS = 64
 
 
@@ -31,13 +31,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Octets:
-    """What a finding shows: `count` octets from `offset` of their structure on, in hex."""
+    """What a finding shows: `count` octets from `offset` of their structure on, in hex; those of
+    an attempt were written by hand, mostly to be right up to near their end."""
 
     structure: str
     offset: int
     count: int
     hexadecimal: str
     fields: tuple[Field, ...]
+    of_attempt: bool = False
 
 
 def decode(finding: Mapping[str, Any], record: Record | None) -> Octets | None:
@@ -51,7 +53,7 @@ def decode(finding: Mapping[str, Any], record: Record | None) -> Octets | None:
     if attempt and offset == 0 and is_message(octets, DRAFT_22):
         structure, fields = "control message", _message(octets)
     kept = octets[:_MOST_OCTETS].hex(" ")
-    return Octets(structure, offset, len(octets), kept, fields)
+    return Octets(structure, offset, len(octets), kept, fields, attempt)
 
 
 def _fields(octets: bytes, offset: int, data: Mapping[str, Any]) -> tuple[str, tuple[Field, ...]]:
@@ -64,8 +66,10 @@ def _fields(octets: bytes, offset: int, data: Mapping[str, Any]) -> tuple[str, t
             return ("manifest" if octets in head else "", ())
         if octets and head[offset:].startswith(octets[: len(head) - offset]):
             return "payload", _header(head, offset, offset + len(octets))
-    if "block" in data and offset == 0 and len(octets) >= HEADER_OCTETS:
-        return "payload", _header(octets, 0, len(octets))  # of the Object that a role reports about
+    if "block" in data and (offset or len(octets) >= HEADER_OCTETS):
+        head = (bytes(offset) + octets).ljust(HEADER_OCTETS, b"\0")
+        # The header of the Object that a role reports about, or one field of it.
+        return "payload", _header(head, offset, offset + len(octets))
     if shown in (data.get("properties") or "") or shown in _track_properties(data):
         return "properties", ()
     return "", ()
