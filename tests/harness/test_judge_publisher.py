@@ -327,6 +327,8 @@ def test_a_descriptor_without_canonical_form() -> None:
 
 
 def test_track_ended_malformed() -> None:
-    """What makes the track malformed in place of End of Track contradicts (KVCS-3.3-8, A2)."""
+    """What makes the track malformed in place of End of Track, or behind it, contradicts
+    (KVCS-3.3-8, A2)."""
     cut = report("track-malformed", label="", track="k.raw.s0", request=0, reason="beyond its end")
     assert found("track-ended", [*whole_track()[:-1], cut]) == {against(Reason.MARK_TRACK)}
+    assert found("track-ended", [*whole_track(), cut]) == {against(Reason.MARK_TRACK)}

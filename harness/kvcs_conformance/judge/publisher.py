@@ -135,8 +135,8 @@ def groups_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
 @judge("track-ended", tracks=TRACKS, at=NODE)
 def track_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each track ends with one Object of status End of Track behind its last Group: at {L, 0}, or
-    in place of the last End of Group at {L-1, blocks} (A2). Absence counts once PUBLISH_DONE has
-    said that the track ended."""
+    in place of the last End of Group at {L-1, blocks} (A2). Nothing that makes the track malformed
+    comes behind it. Absence counts once PUBLISH_DONE has said that the track ended."""
     layers = evidence.layers
     for track, objects in by_track(evidence, arguments).items():
         blocks = evidence.blocks_of(track)
@@ -146,10 +146,11 @@ def track_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
         if (layers - 1, blocks) not in group_ends:
             legal.add((layers - 1, blocks))
         cut = malformed(evidence, arguments.get("at", "consumer"), track)
-        if not marks and cut is not None:
+        if cut is not None and (not marks or marks[-1].record.index < cut.index):
+            where = "behind" if marks else "instead of"
             yield contradicted(
                 Reason.MARK_TRACK,
-                f"{track}: what came instead of End of Track makes the track malformed",
+                f"{track}: what came {where} End of Track makes the track malformed",
                 expected=" or ".join(map(str, sorted(legal, reverse=True))),
                 observed=str(cut.data["reason"]),
                 record=cut,

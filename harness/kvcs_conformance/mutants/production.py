@@ -243,6 +243,24 @@ class MarksLastGroupAsTrack(Publication):
         self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
 
 
+@mutant(
+    "publisher/adds-a-group-behind-the-end",
+    requires=("KVCS-3.3-8",),
+    reasons=(Reason.MARK_TRACK,),
+)
+class AddsAGroupBehindTheEnd(Publication):
+    """Behind End of Track one Group more goes out, with an Object in it."""
+
+    def end_track(self, track: DataTrack) -> None:
+        layers = self.spec.layers
+        self.publish(track, self._object(layers, 0, status=ObjectStatus.END_OF_TRACK))
+        self._tracks[track].end_subgroup(layers, 0)
+        for sender in self._tracks[track].senders.values():
+            sender.offer(self._object(layers + 1, 0, b"late"), first=True)
+            sender.end_subgroup(layers + 1, 0)
+        self._tracks[track].finish(PublishDoneCode.TRACK_ENDED)
+
+
 class _Unending(LocalTrack):
     """A track whose streams do not end with their Groups."""
 
