@@ -50,9 +50,11 @@ def plan(wanted: Wanted, cases: Iterable[Case], catalogue: Catalogue) -> Campaig
         selection = Selection(named)
     if wanted.vary_seed and (wanted.repeat or 1) < 2:
         raise UsageError("--vary-seed varies nothing without --repeat")
+    link = _link(wanted)
+    _check_qlog(wanted, link, wanted.out)
     orders = Orders(
         catalogue,
-        link=_link(wanted),
+        link=link,
         seed=wanted.seed or 0,
         sides=sides,
         out=wanted.out,
@@ -94,6 +96,7 @@ def resumed(folder: Path, wanted: Wanted, cases: Iterable[Case], catalogue: Cata
         raise UsageError(f"--resume completes the result in {folder}: leave out --out")
     if wanted.selection and wanted.selection.of(loaded) != chosen:
         raise UsageError(f"the run in {folder} was about other cases: leave out the selection")
+    _check_qlog(wanted, result["link"], folder)
     orders = Orders(
         catalogue,
         link=result["link"],
@@ -115,6 +118,13 @@ def _link(wanted: Wanted) -> str:
     if wanted.link == "memory":
         raise UsageError("a relay that runs somewhere is reached by QUIC: leave out --link memory")
     return "quic"
+
+
+def _check_qlog(wanted: Wanted, link: str, out: Path | None) -> None:
+    if wanted.quic_qlog and link != "quic":
+        raise UsageError("--quic-qlog is about --link quic: on memory there is no QUIC")
+    if wanted.quic_qlog and out is None:
+        raise UsageError("--quic-qlog is kept with the evidence: say where, with --out")
 
 
 def _features(lacks: Iterable[str], cases: tuple[Case, ...]) -> Iterable[str]:

@@ -98,7 +98,21 @@ def remote_of(url: str | None, ca: Path | None, insecure: bool) -> Remote | None
         parse_url(url)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    if ca is not None:
+        _check_certificates(ca)
     return Remote(url, ca.resolve() if ca is not None else None, insecure)
+
+
+def _check_certificates(ca: Path) -> None:
+    """Raise UsageError when the file has no certificate in it."""
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        load_pem_x509_certificates(ca.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{ca}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{ca}: not certificates in PEM form") from error
 
 
 def _in_network_step(body: Mapping[str, Any]) -> Iterator[str]:

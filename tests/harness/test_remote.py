@@ -89,6 +89,25 @@ def test_a_certificate_that_nobody_trusts_blocks(relay: str, tmp_path: Path) -> 
     assert ("blocked", "setup.failed") == (entry["verdict"], entry["reason"])
 
 
+@pytest.mark.slow
+def test_a_relay_that_is_not_there_blocks_and_the_address_is_told(tmp_path: Path) -> None:
+    """Nobody accepted an announcement; why not stands beside it, and no time is waited away."""
+    gone = "moqt://127.0.0.1:1/"
+    assert 3 == command("run", PLAIN, "--relay", gone, "--insecure", "--out", tmp_path)
+    (entry,) = result_in(tmp_path)["cases"]
+    assert ("blocked", "setup.failed") == (entry["verdict"], entry["reason"])
+    assert "its session was closed: cannot reach 127.0.0.1:1" in entry["findings"][0]["text"]
+
+
+def test_a_file_without_certificates_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said once and before anything is run, not once per case."""
+    (tmp_path / "ca.pem").write_text("no certificate")
+    assert 2 == command("run", PLAIN, "--relay", ANY.url, "--ca", tmp_path / "ca.pem")
+    assert f"kvcs: {tmp_path / 'ca.pem'}: not certificates in PEM form\n" == capsys.readouterr().err
+
+
 def test_without_selectors_the_cases_of_relays_are_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

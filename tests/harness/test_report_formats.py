@@ -344,3 +344,13 @@ def test_a_new_run_takes_old_reports_away(tmp_path: Path) -> None:
     assert all(path.is_file() for path in paths)
     clear_run(tmp_path)
     assert not any(path.exists() for path in paths)
+
+
+def test_a_new_run_takes_nothing_away_that_is_not_of_a_run(tmp_path: Path) -> None:
+    """A folder `cases` may be somebody's own: what no run wrote there stays."""
+    write_run(tmp_path, result([case("relay/a/b"), case("relay/a/b-twin")]))
+    own = tmp_path / "cases" / "relay" / "mine.yaml"
+    own.write_text("mine")
+    clear_run(tmp_path)
+    assert [own] == [path for path in (tmp_path / "cases").rglob("*") if path.is_file()]
+    assert [own.parent] == [path for path in (tmp_path / "cases").rglob("*") if path.is_dir()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from math import isnan
 from pathlib import Path
 
 import click
@@ -10,6 +11,15 @@ import click
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.cases import Selection, load_cases
 from kvcs_conformance.commands.choosing import choosing
+
+LONGEST = 86400.0
+"""A day, in seconds: what takes longer is no case."""
+
+
+def _a_number(_: click.Context, __: click.Parameter, value: float) -> float:
+    if isnan(value):  # within every range
+        raise click.BadParameter("nan is no number of seconds")
+    return value
 
 
 @click.command()
@@ -47,7 +57,8 @@ from kvcs_conformance.commands.choosing import choosing
 )
 @click.option(
     "--limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=LONGEST),
+    callback=_a_number,
     default=120.0,
     show_default=True,
     metavar="SECONDS",

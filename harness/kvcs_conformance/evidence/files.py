@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ REPORTS = "reports"
 KEYLOG = "keylog.txt"
 QUIC_LOGS = "quic"
 FILES = "files.json"
+"""The list of an evidence folder's files with their SHA-256."""
 REPORT_FILES = {
     "html": "report.html",
     "junit": "junit.xml",
@@ -31,7 +33,6 @@ REPORT_FILES = {
     "markdown": "summary.md",
 }
 """Reports by format; they are made from the rest of the folder."""
-"""The list of an evidence folder's files with their SHA-256."""
 
 
 def case_folder(out: Path, case: str, *, twin: bool = False) -> Path:
@@ -105,9 +106,14 @@ def check_files(folder: Path) -> None:
 
 
 def clear_run(out: Path) -> None:
-    """Take away what an earlier run left in its folder; only what has its marks."""
+    """Take away what an earlier run left in its folder; only what has its marks: whoever writes
+    a run into a folder of his own keeps what is his."""
     if (out / RESULTS).is_file():
-        shutil.rmtree(out / CASES, ignore_errors=True)
+        for saved in sorted((out / CASES).rglob(CASE)):
+            shutil.rmtree(saved.parent, ignore_errors=True)
+        for folder in sorted((out / CASES).rglob(""), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()  # those that are empty now
         for name in (RESULTS, MAIN_JOB, *REPORT_FILES.values()):
             (out / name).unlink(missing_ok=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvcs_conformance.cases.load import Case
+from kvcs_conformance.evidence.read import Record
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.network import Link
 from kvcs_conformance.nodes.cast import Part
@@ -28,6 +29,12 @@ TOKENS: dict[str, bytes | None] = {
     "none": None,
 }
 """The bearer tokens that a scenario's nodes carry, by the word that names them."""
+
+
+def why_closed(log: Iterable[Record]) -> str:
+    """What the last session of a node's log was closed for, to be said behind what was awaited."""
+    closed = [record.data for record in log if record.name == "moqt:session_closed"]
+    return f": its session was closed: {closed[-1]['reason']}" if closed else ""
 
 
 class Setting(Protocol):

@@ -24,7 +24,7 @@ from moqt.wire.properties import PropertyType, encode_properties
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
-from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.node import PATIENCE, Node, Setting, why_closed
 from kvcs_conformance.nodes.origin_steps import STEPS
 from kvcs_conformance.scenario import seconds
 
@@ -183,7 +183,8 @@ class OriginNode(Node):
         else:
             ready = self.link.wait(lambda: bool(self._accepted), PATIENCE)
         if not ready:
-            raise SetupFailed(f"the relay did not accept {self.name}")
+            closed = why_closed(self.recorder.records)
+            raise SetupFailed(f"the relay did not accept {self.name}{closed}")
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
         def act() -> None:

@@ -13,7 +13,7 @@ from kvcs.publisher import Publisher
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
-from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.node import PATIENCE, Node, Setting, why_closed
 from kvcs_conformance.nodes.production import Production
 from kvcs_conformance.nodes.request import peer_request
 from kvcs_conformance.nodes.tamper import tampering
@@ -23,6 +23,7 @@ from kvcs_conformance.scenario import Scenario
 if TYPE_CHECKING:
     from moqt.session import Session
 
+_ACCEPTED, _CLOSED = "kvcs:announce-accepted", "moqt:session_closed"
 FIRST = "first"
 """What steps call the publication that is there from the start."""
 
@@ -81,11 +82,17 @@ class PublisherNode(Node):
         if self.setting.case.sut == "publisher":
             return
         log = self.recorder.records
-        accepted = self.link.wait(
-            lambda: any(record.name == "kvcs:announce-accepted" for record in log), PATIENCE
-        )
-        if not accepted:
-            raise SetupFailed(f"the relay did not accept the announcement of {self.name}")
+
+        def count(name: str) -> int:
+            return sum(record.name == name for record in log)
+
+        def settled() -> bool:
+            return count(_ACCEPTED) > 0 or count(_CLOSED) >= len(self.part.to)
+
+        self.link.wait(settled, PATIENCE)
+        if not count(_ACCEPTED):
+            what = f"the relay did not accept the announcement of {self.name}"
+            raise SetupFailed(what + why_closed(log))
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
         if word == "open":

@@ -21,7 +21,7 @@ from moqt.wire.tokens import Token
 from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.evidence.record import Recorder
 from kvcs_conformance.nodes.cast import Part
-from kvcs_conformance.nodes.node import PATIENCE, Node, Setting
+from kvcs_conformance.nodes.node import PATIENCE, Node, Setting, why_closed
 from kvcs_conformance.nodes.scripted.attempts import Attempt
 from kvcs_conformance.nodes.scripted.raw import RawSession
 from kvcs_conformance.nodes.scripted.steps import STEPS
@@ -66,7 +66,8 @@ class ScriptedNode(Node):
 
     def await_ready(self) -> None:
         if not self.link.wait(lambda: self.ready, PATIENCE):
-            raise SetupFailed(f"{self.name} got no session within {PATIENCE:g} s")
+            closed = why_closed(self.recorder.records)
+            raise SetupFailed(f"{self.name} got no session within {PATIENCE:g} s{closed}")
 
     def play(self, word: str, body: Mapping[str, Any], label: str) -> None:
         if not self.part.to and not self.link.wait(lambda: bool(self.announced), PATIENCE):
