@@ -41,6 +41,7 @@ SCHEMA: dict[str, Any] = {
             "link": {
                 "type": "string",
                 "pattern": "^https?://[^ ]+$",
+                "examples": ["https://example.org/issues/7"],
                 "description": "where it is being worked on",
             },
             "expires": {

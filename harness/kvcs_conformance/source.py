@@ -68,6 +68,8 @@ def _value(
         mapping: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node, deep=True)
+            if isinstance(key, bool):  # `on` and `no` are words here, as in YAML 1.2
+                key = key_node.value
             line = key_node.start_mark.line + 1
             if not isinstance(key, str):
                 raise DataError(path, line, f"a key must be text, not {key!r}")

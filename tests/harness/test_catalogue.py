@@ -203,8 +203,8 @@ def test_an_entry_that_says_nothing_is_unclassified(tmp_path: Path) -> None:
         (ENTRY + ENTRY, "6: X-1-1 occurs twice"),
         (ENTRY.replace("text: t", "txt: t"), "5: unknown key 'txt'; did you mean 'text'?"),
         (ENTRY.replace(", clause: c", ""), "5: key 'clause' is missing"),
-        (ENTRY.replace("[relay]", "relay"), "5: 'relay' should be of type array"),
-        (ENTRY.replace("t}", "t, judged: relay}"), "5: 'relay' should be of type array"),
+        (ENTRY.replace("[relay]", "relay"), "5: 'relay' should be a list"),
+        (ENTRY.replace("t}", "t, judged: relay}"), "5: 'relay' should be a list"),
         (ENTRY.replace("t}", "t, judged: [consumer]}"), "5: X-1-1 binds relay, not the consumer"),
         (
             ENTRY.replace("t}", "t, judged: [relay], untestable: {relay: why}}"),

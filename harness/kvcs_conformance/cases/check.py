@@ -36,6 +36,7 @@ def _explain(document: Document, where: tuple[Step, ...], error: ValidationError
     place = (*where, *error.absolute_path)
     value: Any = error.instance
     wanted: Any = error.validator_value
+    schema: Any = error.schema
     if error.validator == "additionalProperties" and isinstance(error.schema, dict):
         known = list(error.schema.get("properties", {}))
         unknown = next(key for key in value if key not in known)
@@ -46,13 +47,57 @@ def _explain(document: Document, where: tuple[Step, ...], error: ValidationError
     if error.validator in ("minItems", "minProperties", "minLength"):
         name = place[-1] if place else "the document"
         return document.error(place, f"{name!r} is empty")
-    if error.validator == "type":
+    if "examples" not in schema and (inner := _of_a_way(error)):
+        return _explain(document, where, inner)
+    if error.validator in ("type", "pattern", "anyOf", "oneOf"):
         if value is None and not place:
             return document.error(place, "the file is empty")
-        return document.error(place, f"{value!r} should be of type {wanted}")
+        told = "nothing" if value is None else repr(value)
+        return document.error(place, f"{told} should be {_wanted(error)}")
     if error.validator == "enum":
         return document.error(place, unknown_word("value", value, wanted))
     return document.error(place, error.message)
+
+
+_KINDS = ("type", "const", "enum")
+
+
+def _of_a_way(error: ValidationError) -> ValidationError | None:
+    """Of several ways to write a value, what is wrong with it as one of its own type."""
+    inner = [one for one in error.context or () if one.path or one.validator not in _KINDS]
+    inner.sort(key=lambda one: one.validator != "additionalProperties")
+    return inner[0] if inner else None
+
+
+_TYPES = {
+    "array": "a list",
+    "object": "a mapping of keys",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+
+
+def _wanted(error: ValidationError) -> str:
+    """What is right there: like an example, if the schema has one; else of its type or pattern."""
+    schema: Any = error.schema
+    if "examples" in schema:
+        return f"like {' or '.join(map(str, schema['examples']))}"
+    if error.validator == "pattern":
+        return f"text that matches {error.validator_value}"
+    ways = schema.get(error.validator) if error.validator != "type" else [schema]
+    return " or ".join(dict.fromkeys(kind for way in ways for kind in _kinds(way)))
+
+
+def _kinds(schema: dict[str, Any]) -> list[str]:
+    """What a value of this schema is, in words."""
+    if "const" in schema:
+        return [repr(schema["const"])]
+    if "enum" in schema:
+        return [repr(value) for value in schema["enum"]]
+    kinds = schema.get("type", [])
+    return [_TYPES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
 
 
 def unknown_word(kind: str, word: object, known: list[Any]) -> str:

@@ -10,7 +10,11 @@ from typing import Any
 from kvcs_conformance.cases.words import NAME, SCENARIO, STEPS, WAITS, Schema
 from kvcs_conformance.judge.registry import JUDGES
 
-ID: Schema = {"type": "string", "pattern": "^[a-z][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+$"}
+ID: Schema = {
+    "type": "string",
+    "pattern": "^[a-z][a-z0-9-]*(/[a-z0-9][a-z0-9-]*)+$",
+    "examples": ["relay/cache/whole-group"],
+}
 SUTS = ("publisher", "relay", "consumer")
 
 _JUDGES: Schema = {"type": "array", "minItems": 1, "items": {"type": "object", "minProperties": 1}}

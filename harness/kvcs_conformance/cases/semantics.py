@@ -25,6 +25,7 @@ class Names(NamedTuple):
 
 
 _SLEEPS = ("sleep", "wait", "pause", "delay")
+_SPANS = {"layers", "objects"}
 
 
 def check_case(document: Document, catalogue: Catalogue) -> None:
@@ -116,7 +117,9 @@ def _check_step(
         )
     if word not in known:
         raise document.error((*here, word), unknown_word("step", word, list(known)))
-    check_schema(document, known[word].schema(), body, here)
+    schema = known[word].schema()
+    check_schema(document, schema, body, here)
+    _check_spans(document, here, body, schema)
     if "as" in body:
         labels.add(body["as"])
 
@@ -138,6 +141,7 @@ def _check_judges(
             raise document.error(here, unknown_word("judge", word, list(JUDGES)))
         check_schema(document, judge_schema(word), {} if value is None else value, here)
         _check_names(document, here, value or {}, names)
+        _check_spans(document, here, value or {}, judge_schema(word))
         speaks = (value or {}).get("for", requires)
         for j, name in enumerate(speaks):
             if name not in requires:
@@ -146,6 +150,19 @@ def _check_judges(
     missing = [name for name in requires if name not in covered]
     if missing and where == ("judge",):
         raise document.error(where, f"no judge speaks about {missing[0]}")
+
+
+def _check_spans(
+    document: Document, here: tuple[Step, ...], values: Mapping[str, Any], schema: Mapping[str, Any]
+) -> None:
+    """`[first, last]`: nothing lies between when the last comes first."""
+    for key in _SPANS & values.keys():
+        is_span = schema["properties"][key].get("maxItems") == 2
+        match values[key]:
+            case [int(first), int(last)] if is_span and first > last:
+                raise document.error(
+                    (*here, key), f"[{first}, {last}] should be [first, last], the lower one first"
+                )
 
 
 def _check_names(

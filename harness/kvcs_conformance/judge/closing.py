@@ -8,7 +8,7 @@ from typing import Any
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.registry import judge
-from kvcs_conformance.judge.restores import RELAY, TRACK, asked, finished
+from kvcs_conformance.judge.restores import DURATION, RELAY, TRACK, asked, finished
 from kvcs_conformance.scenario import seconds
 from kvcs_conformance.verdicts import Reason
 
@@ -77,7 +77,7 @@ def cancels_request(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
     "waits-as-told",
     required=("track", "retry"),
     track=TRACK,
-    retry={"type": "string", "pattern": r"^\d+(\.\d+)?(ms|s)$"},
+    retry=DURATION,
 )
 def waits_as_told(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Refused with this Retry Interval, the consumer asks for the track again, and not before."""

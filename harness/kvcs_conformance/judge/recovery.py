@@ -10,6 +10,7 @@ from kvcs_conformance.judge.findings import Finding, contradicted, unseen, uphel
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.restores import (
+    DURATION,
     LABEL,
     NUMBER,
     TRACK,
@@ -22,11 +23,10 @@ from kvcs_conformance.judge.restores import (
 from kvcs_conformance.scenario import seconds
 from kvcs_conformance.verdicts import Reason
 
-_DURATION = {"type": "string", "pattern": r"^\d+(\.\d+)?(ms|s)$"}
 _GROUP_END, _ABSOLUTE_RANGE = 3, 4
 
 
-@judge("ends-within", required=("within",), within=_DURATION, of=LABEL)
+@judge("ends-within", required=("within",), within=DURATION, of=LABEL)
 def ends_within(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The restore is done so long after it began, whatever its sources do. A step that waited for
     that in vain, and long enough, counts against it."""

@@ -12,6 +12,11 @@ NUMBER = {"type": "integer", "minimum": 0}
 NUMBERS = {"type": "array", "items": NUMBER}
 TRACK = {"type": "string"}
 LABEL = {"type": "string", "description": "the label of the consume step; default: any"}
+DURATION = {
+    "type": "string",
+    "pattern": r"^\d+(\.\d+)?(ms|s)$",
+    "examples": ["300ms", "5s"],
+}
 
 
 def reports(evidence: Evidence, arguments: Mapping[str, Any], *events: str) -> Iterator[Record]:

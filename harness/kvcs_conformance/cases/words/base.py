@@ -7,10 +7,18 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-TRACK: Schema = {"type": "string", "pattern": r"^(manifest(\.cose)?|(k|v|kv)\.[a-z0-9-]+\.s\d+)$"}
+TRACK: Schema = {
+    "type": "string",
+    "pattern": r"^(manifest(\.cose)?|(k|v|kv)\.[a-z0-9-]+\.s\d+)$",
+    "examples": ["k.raw.s0", "manifest"],
+}
 TRACKS: Schema = {"type": "array", "minItems": 1, "items": TRACK}
-NAME: Schema = {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"}
-DURATION: Schema = {"type": "string", "pattern": r"^\d+(\.\d+)?(ms|s)$"}
+NAME: Schema = {"type": "string", "pattern": "^[a-z][a-z0-9-]*$", "examples": ["late-joiner"]}
+DURATION: Schema = {
+    "type": "string",
+    "pattern": r"^\d+(\.\d+)?(ms|s)$",
+    "examples": ["300ms", "5s"],
+}
 TOKEN: Schema = {
     "enum": ["scope", "reader", "other-scope", "neighbour-scope", "garbled", "none"],
     "description": "whose token goes with the requests: a member's, that of a member who may only "

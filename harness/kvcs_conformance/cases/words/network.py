@@ -8,16 +8,18 @@ from kvcs_conformance.cases.words.base import COUNT, DURATION, NAME, TRACK, Sche
 
 BANDWIDTH: Schema = {
     "description": "`10Mbit` (per second), or octets per second",
+    "examples": ["10Mbit", "125000"],
     "anyOf": [
         {"type": "string", "pattern": r"^\d+(\.\d+)?[kMG]?bit$"},
         {"type": "integer", "minimum": 1},
     ],
 }
 SIZE: Schema = {
+    "examples": ["4KiB", "4096"],
     "anyOf": [
         {"type": "string", "pattern": r"^[1-9]\d*(KiB|MiB)$"},
         {"type": "integer", "minimum": 1},
-    ]
+    ],
 }
 POSITIVE: Schema = {"type": "integer", "minimum": 1}
 PAIR: Schema = {

@@ -21,7 +21,7 @@ from kvcs_conformance.cases.words.base import (
 
 _LOCATION: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": COUNT}
 _LOCATIONS: Schema = {"type": "array", "minItems": 1, "items": _LOCATION}
-_HEX: Schema = {"type": "string", "pattern": "^([0-9a-f]{2} ?)*$"}
+_HEX: Schema = {"type": "string", "pattern": "^([0-9a-f]{2} ?)*$", "examples": ["04 c0ea60"]}
 _KINDS = ["subscribe", "fetch", "track-status"]
 _LATER = {"after": DURATION}
 _TRACK = {"track": TRACK}

@@ -37,7 +37,11 @@ KEYS: dict[str, Schema] = {
         "type": "array",
         "minItems": 1,
         "uniqueItems": True,
-        "items": {"type": "string", "pattern": r"^(k|v|kv)(\.(raw|zstd|deflate))?$"},
+        "items": {
+            "type": "string",
+            "pattern": r"^(k|v|kv)(\.(raw|zstd|deflate))?$",
+            "examples": ["k", "v.zstd"],
+        },
         "description": "the data tracks of each segment; without a codec it is raw",
     },
     "weights": NAME | {"description": "the model has other weights, of this name"},
