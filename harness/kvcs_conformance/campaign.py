@@ -10,7 +10,7 @@ from typing import Any
 
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.casework import Orders, lost_entry, work_on
-from kvcs_conformance.outcome import not_run
+from kvcs_conformance.outcome import Outcome, not_run
 from kvcs_conformance.parallel import Lost, Watch, run_all
 from kvcs_conformance.report.results import row, whole, write
 from kvcs_conformance.runner import save
@@ -75,8 +75,11 @@ class Campaign:
         """The result as `finish` marks it, written; with the cases that were not run."""
         if self.orders.out is not None:
             for case in self.remaining:
-                save(not_run(case), self.orders.out)
+                save(self._not_run(case), self.orders.out)
         return self._write(finish)
+
+    def _not_run(self, case: Case) -> Outcome:
+        return not_run(case, self.orders.link, self.orders.sides.remote)
 
     def result(self, entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """The result of this run, with these entries."""
@@ -92,7 +95,7 @@ class Campaign:
 
     def _write(self, finish: Finish = lambda result: result) -> dict[str, Any]:
         orders = self.orders
-        missing = [row(not_run(case), orders.link) for case in self.remaining]
+        missing = [row(self._not_run(case), orders.link) for case in self.remaining]
         result = finish(self.result([*self.entries.values(), *missing]))
         if orders.out is not None:
             write(orders.out, result)

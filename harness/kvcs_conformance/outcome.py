@@ -49,11 +49,6 @@ def lost(case: Case, catalogue: Catalogue, why: str, *, link: str, seed: int) ->
     return Outcome(case, judge_case(case, evidence, twin, catalogue), evidence, twin)
 
 
-def not_run(case: Case) -> Outcome:
-    """A case that was chosen and not run."""
-    return Outcome(case, Assessment(Verdict.NOT_RUN, None, "", ()), None)
-
-
 def why_not(case: Case, link: str, remote: Remote | None = None) -> str | None:
     """Why a case cannot show anything on this link, with this relay; None where it can."""
     if case.only_link not in (None, link):
@@ -64,6 +59,13 @@ def why_not(case: Case, link: str, remote: Remote | None = None) -> str | None:
 def not_applicable(why: str) -> Assessment:
     """The assessment of a case that cannot show anything, for this reason."""
     return Assessment(Verdict.NOT_APPLICABLE, None, "", (unseen(why),))
+
+
+def not_run(case: Case, link: str, remote: Remote | None = None) -> Outcome:
+    """A case that was chosen and not run; where it could show nothing, it says so all the same."""
+    why = why_not(case, link, remote)
+    told = not_applicable(why) if why else Assessment(Verdict.NOT_RUN, None, "", ())
+    return Outcome(case, told, None)
 
 
 def judge_case(

@@ -83,6 +83,24 @@ def test_a_stopped_run_is_completed(
     assert first == after["cases"][0]["id"]
 
 
+def test_a_stopped_run_says_what_could_show_nothing_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that is for another link is not applicable, run or not: to judge again changes
+    nothing."""
+
+    def stop(*_: Any, **__: Any) -> Outcome:
+        raise KeyboardInterrupt
+
+    names = ["relay/cache/five-minutes", "relay/cache/whole-group"]
+    with monkeypatch.context() as patched:
+        patched.setattr(casework, "run_case", stop)
+        assert 3 == command("run", *names, "--link", "quic", "--out", tmp_path)
+    cases = result_in(tmp_path)["cases"]
+    assert ["not-applicable", "not-run"] == [case["verdict"] for case in cases]
+    assert 0 == command("recheck", tmp_path)
+
+
 @pytest.mark.parametrize("what", ["log", "case", "facts"])
 def test_a_case_without_its_evidence_is_run_again(
     tmp_path: Path, ran: list[str], what: str

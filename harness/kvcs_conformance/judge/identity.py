@@ -86,6 +86,13 @@ def identity(asked: Mapping[str, Any]) -> tuple[bytes, ...] | None:
     return (_VERSION, scope, compat, block_keys(asked)[asked["blocks"] - 1])
 
 
+def _as_text(field: bytes) -> str:
+    """The octets of a field as a reader knows them: "kvcs-1", or hexadecimal."""
+    return (
+        f'"{field.decode()}"' if field.isascii() and field.decode().isprintable() else field.hex()
+    )
+
+
 @judge("announced-fully", at=NODE)
 def announced_fully(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """PUBLISH_NAMESPACE names all five fields: "kvcs-1" and 16, 32, 32 and 16 raw octets."""
@@ -99,7 +106,7 @@ def announced_fully(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 "PUBLISH_NAMESPACE does not name a whole KVCS namespace",
                 expected='five fields of 6, 16, 32, 32 and 16 octets, the first "kvcs-1"',
                 observed=f"{len(fields)} fields of {', '.join(map(str, lengths))} octets, "
-                f"the first {fields[:1]!r}",
+                f"the first {_as_text(fields[0]) if fields else 'absent'}",
                 record=record,
                 octets=record.data.get("raw", ""),
                 requires=clauses,
@@ -167,7 +174,9 @@ def _other_identity(
             Reason.NAMESPACE_IDENTITY,
             "a namespace was announced for something that has no identity",
             expected="no announcement",
-            observed=f"Anchor Key {fields[3].hex()}" if len(fields) > 3 else f"{fields!r}",
+            observed=f"Anchor Key {fields[3].hex()}"
+            if len(fields) > 3
+            else f"{len(fields)} fields: {'/'.join(map(_as_text, fields))}",
             record=record,
             octets=record.data.get("raw", ""),
         )

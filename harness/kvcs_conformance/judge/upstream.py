@@ -135,7 +135,7 @@ def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
         if stale is not None:
             yield contradicted(
                 Reason.OBJECT_EXPIRED,
-                f"{described(request)}: {stale.location} was served although it had expired",
+                f"{described(request)}: {stale.location} came from a cache that had to let it go",
                 expected="an Object that the publisher sent again, or none",
                 observed=f"{stale.location} at {stale.record.time:.3f} s from the cache",
                 record=stale.record,
