@@ -111,4 +111,6 @@ def _forget_output() -> None:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"kvcs: {' '.join(message.split())}", err=True)
+    from kvcs_conformance.report.plain import plain
+
+    click.echo(f"kvcs: {plain(' '.join(message.split()))}", err=True)

@@ -31,7 +31,7 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
     remote = Remote.of(result["remote"]) if "remote" in result else None
     for entry in result["cases"]:
         home = case_folder(folder, entry["id"])
-        case = _case(home / CASE, catalogue)
+        case = _case(home / CASE, entry["id"], catalogue)
         played = entry["verdict"] not in _NOT_PLAYED
         has_twin = case.twin is not None
         twin_home = case_folder(folder, entry["id"], twin=True)
@@ -39,7 +39,7 @@ def recheck(folder: Path, result: Mapping[str, Any], catalogue: Catalogue) -> di
         spared = has_twin and entry["verdict"] in _TWIN_ONLY
         evidence = _evidence(home, needed=played and not spared)
         if evidence is None:
-            check_files(home)
+            check_files(home, [CASE])
         if (why := why_not(case, result["link"], remote)) is not None:
             assessment = not_applicable(why)
         else:
@@ -64,12 +64,15 @@ def _like(before: Mapping[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     return {**now, **told}
 
 
-def _case(path: Path, catalogue: Catalogue) -> Case:
-    """The case as it was run; UsageError when the judges of today do not know its words."""
+def _case(path: Path, name: str, catalogue: Catalogue) -> Case:
+    """The case as it was run; UsageError when it is another one, or the judges of today do not
+    know its words."""
     try:
         case = case_of(read_json(path), catalogue, path)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: not a saved case") from error
+    if case.id != name:
+        raise UsageError(f"{path}: not the case {name}, but {case.id!r}")
     for judgement in (*case.judge, *(case.twin.judge if case.twin else ())):
         if judgement.word not in JUDGES:
             raise UsageError(f"{path}: there is no judge word {judgement.word!r}")

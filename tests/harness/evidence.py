@@ -32,6 +32,8 @@ def evidence(
     names = tuple(publishers)
     whole = {
         "sut": sut,
+        "link": "memory",
+        "observed": {"alpn": ["moqt-22"]},
         "scenario": SCENARIO,
         "nodes": {
             node: {"kind": "publisher" if node in names else "scripted"} for node in {*logs, *names}

@@ -88,7 +88,9 @@ def _print(difference: Difference) -> None:
 
 
 def _short(value: str) -> str:
-    return value[:12] if len(value) == 64 else value
+    from kvcs_conformance.report.plain import plain
+
+    return value[:12] if len(value) == 64 else plain(value)
 
 
 def _catalogues(runs: tuple[Path, ...], paths: tuple[Path, Path], as_json: bool) -> None:

@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kvcs_conformance.errors import UsageError
@@ -26,6 +27,8 @@ KEYLOG = "keylog.txt"
 QUIC_LOGS = "quic"
 FILES = "files.json"
 """The list of an evidence folder's files with their SHA-256."""
+MOST_OCTETS = 1 << 30
+"""No file of a result folder is larger."""
 REPORT_FILES = {
     "html": "report.html",
     "junit": "junit.xml",
@@ -70,39 +73,58 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON; raises UsageError when the file is absent or not JSON."""
+def read_octets(path: Path) -> bytes:
+    """Read a file of a result folder, which whoever made the folder may have chosen to harm.
+
+    Raises UsageError for what is no regular file, such as a device that never ends, for one beyond
+    1 GiB, and when it cannot be read.
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        if not path.is_file():
+            why = "not a file" if path.exists() else "No such file or directory"
+            raise UsageError(f"{path}: cannot be read: {why}")
+        if path.stat().st_size > MOST_OCTETS:
+            raise UsageError(f"{path}: cannot be read: over {MOST_OCTETS} octets")
+        return path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; raises UsageError when the file is absent or not JSON."""
+    octets = read_octets(path)
+    try:
+        return json.loads(octets.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
-    except RecursionError as error:
-        raise UsageError(f"{path}: nested too deep to be read") from error
 
 
-def check_files(folder: Path) -> None:
+def check_files(folder: Path, needed: Iterable[str] = ()) -> None:
     """Whether the files of an evidence folder are those that its list names, octet for octet.
 
-    Raises UsageError that names the first one that is not.
+    `needed` are the names of files that must be in the list. Raises UsageError that names the first
+    file that is not as it should be.
     """
     listed = read_json(folder / FILES)
     try:
         entries = [(str(e["path"]), int(e["octets"]), str(e["sha256"])) for e in listed["files"]]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{folder / FILES}: not a list of files with their SHA-256") from error
     for name, octets, digest in entries:
-        path = folder / name
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        parts = PurePosixPath(name).parts
+        if PurePosixPath(name).is_absolute() or ".." in parts or not parts:
+            raise UsageError(f"{folder / FILES}: lists {name!r}, which is not in this folder")
+        content = read_octets(folder / name)
         if hashlib.sha256(content).hexdigest() != digest:
             raise UsageError(
-                f"{path}: not the file that the run wrote: {len(content)} octets with another "
-                f"SHA-256 than {FILES} lists ({octets} octets)"
+                f"{folder / name}: not the file that the run wrote: {len(content)} octets with "
+                f"another SHA-256 than {FILES} lists ({octets} octets)"
             )
+    missing = sorted(set(needed) - {name for name, _, _ in entries})
+    if missing:
+        raise UsageError(f"{folder / FILES}: does not list {missing[0]}")
 
 
 def clear_run(out: Path) -> None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kvcs_conformance.errors import UsageError
-from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, check_files, read_json
+from kvcs_conformance.evidence.facts import checked_facts
+from kvcs_conformance.evidence.files import (
+    CASE,
+    LOG_SUFFIX,
+    RUN,
+    check_files,
+    read_json,
+    read_octets,
+)
 
 HEADER_OCTETS = 68
 
@@ -196,9 +205,7 @@ def read_log(path: Path) -> list[Record]:
     """Read one node's JSON text sequence; raises UsageError for a file that is none."""
     node = path.name.removesuffix(LOG_SUFFIX)
     try:
-        before, *texts = path.read_text(encoding="utf-8").split("\x1e")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        before, *texts = read_octets(path).decode("utf-8").split("\x1e")
     except ValueError as error:
         raise UsageError(f"{path}: not an event log: not text in UTF-8") from error
     if before or not texts:
@@ -210,9 +217,12 @@ def _record(path: Path, node: str, index: int, text: str) -> Record:
     """One record of a log; the header is line 1, record 0 is line 2."""
     try:
         event = json.loads(text)
-        return Record(node, index, round(event["time"] / 1000, 6), event["name"], event["data"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        time, name, data = float(event["time"]), event["name"], event["data"]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{path}: line {index + 2} is not a record of an event log") from error
+    if not (math.isfinite(time) and isinstance(name, str) and isinstance(data, dict)):
+        raise UsageError(f"{path}: line {index + 2} is not a record of an event log")
+    return Record(node, index, round(time / 1000, 6), name, data)
 
 
 def read_evidence(folder: Path) -> Evidence:
@@ -221,18 +231,15 @@ def read_evidence(folder: Path) -> Evidence:
     Raises UsageError when something of it is missing: silence in a log that was cut off would
     speak against a peer, or for it. A file that was altered since is refused, too.
     """
-    facts = read_json(folder / RUN)
-    try:
-        counts = dict(facts["records"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{folder / RUN}: does not say how many records each log has") from error
+    facts = checked_facts(folder / RUN, read_json(folder / RUN))
     logs = {}
-    for node, count in counts.items():
+    for node, count in facts["records"].items():
         path = folder / f"{node}{LOG_SUFFIX}"
         logs[node] = read_log(path)
         if len(logs[node]) != count:
             raise UsageError(
                 f"{path}: {len(logs[node])} records, but {count} were written by the run"
             )
-    check_files(folder)
+    cases = [CASE] if (folder / CASE).is_file() else []
+    check_files(folder, [RUN, *cases, *(f"{node}{LOG_SUFFIX}" for node in logs)])
     return Evidence(facts, logs)

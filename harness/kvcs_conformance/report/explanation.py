@@ -135,9 +135,28 @@ def explain_case(
     for finding, octets in zip(findings, octets_of, strict=True):
         finding["octets"] = octets  # hexadecimal, and whole: fields are read from it
     of_twin = case["verdict"] == Verdict.BLOCKED and case["reason"] == Reason.TWIN_FAILED
+    evidence, trouble = _evidence(out, case, of_twin)
+    try:
+        return _explained(out, result, case, catalogue, of_twin, evidence, trouble)
+    except _ODD as error:  # records of other shapes than those of a run, made by somebody else
+        if evidence is None:
+            raise
+        trouble = f"its records are not what a run writes ({type(error).__name__}: {error})"
+        return _explained(out, result, case, catalogue, of_twin, None, trouble)
+
+
+def _explained(
+    out: Path,
+    result: Mapping[str, Any],
+    case: Mapping[str, Any],
+    catalogue: Catalogue,
+    of_twin: bool,
+    evidence: Evidence | None,
+    trouble: str,
+) -> Explanation:
+    findings: Sequence[dict[str, Any]] = case["findings"]
     open_ = [finding for finding in findings if finding["outcome"] != "upheld"]
     decisive = open_[1] if of_twin and len(open_) > 1 else open_[0] if open_ else None
-    evidence, trouble = _evidence(out, case, of_twin)
     place, bearing = _place(decisive, evidence, case["sut"])
     record = evidence.logs[place[0]][place[1]] if place and evidence else None
     upheld = [f for f in findings if f["outcome"] == "upheld"]
@@ -200,6 +219,7 @@ def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
+_ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 _WITHOUT_EVIDENCE = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE, Verdict.HARNESS_ERROR)
 
 

@@ -112,4 +112,7 @@ def validated(path: Path, result: Any) -> dict[str, Any]:
     if wrong is not None:
         raise UsageError(f"{path}: not a result of schema {SCHEMA}: {wrong.message[:200]}")
     good: dict[str, Any] = result
+    counts = Counter(entry["id"] for entry in good["cases"])
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise UsageError(f"{path}: the case {twice[0]} stands there twice")
     return good
