@@ -36,14 +36,23 @@ class Document:
 
 
 def read_yaml(path: Path) -> Document:
-    """Parse one YAML document; raises DataError for bad YAML and for a key that occurs twice."""
+    """Parse one YAML document.
+
+    Raises DataError for bad YAML, for a key that occurs twice, and for an alias: a few lines of
+    them say more than any memory holds, or never end.
+    """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, 1, f"cannot be read: {error}") from error
+    except OSError as error:
+        raise DataError(path, 1, f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(path, 1, f"not text in UTF-8: {error.reason} at {error.start}") from error
     lines: dict[tuple[Step, ...], int] = {(): 1}
     loader = Loader(text)
     try:
+        for event in yaml.parse(text, Loader=Loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise DataError(path, event.start_mark.line + 1, "an alias: write it out")
         root = loader.get_single_node()
         data = None if root is None else _value(path, loader, root, (), lines)
     except yaml.MarkedYAMLError as error:
@@ -51,6 +60,8 @@ def read_yaml(path: Path) -> Document:
         raise DataError(path, line, f"not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise DataError(path, 1, f"not YAML: {error}") from error
+    except RecursionError as error:
+        raise DataError(path, 1, "nested too deeply") from error
     finally:
         loader.dispose()
     return Document(path, data, lines)
