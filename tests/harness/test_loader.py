@@ -8,6 +8,7 @@ import pytest
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.cases import load_cases, select
 from kvcs_conformance.errors import DataError, UsageError
+from kvcs_conformance.source import read_yaml
 
 GOOD = """\
 id: publisher/order/sample
@@ -132,3 +133,24 @@ def test_an_empty_selection_is_an_error(catalogue: catalogues.Catalogue) -> None
     """A selector that matches nothing is named."""
     with pytest.raises(UsageError, match="no case matches 'nothing/'"):
         select(load_cases(catalogue, check=False), ["relay", "nothing/"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "".join(
+                f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" if i else "a0: &a0 [x]\n" for i in range(40)
+            ),
+            "over 200000 values",
+        ),
+        ("a: &a [*a]\n", "nested too deeply"),
+        ("[" * 3000 + "]" * 3000, "depth|deep"),
+    ],
+)
+def test_a_file_that_never_ends(tmp_path: Path, text: str, why: str) -> None:
+    """Aliases that stand for more than memory holds, and bottomless nesting, are refused."""
+    path = tmp_path / "case.yaml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=why):
+        read_yaml(path)
