@@ -97,14 +97,17 @@ def test_blocks_in_order() -> None:
 
 
 def test_groups_ended() -> None:
-    """Every Group needs its End of Group at {g, blocks}; absence counts behind the end of the
-    track only (KVCS-3.3-7)."""
+    """Every Group needs its End of Group at {g, blocks}, or the last one End of Track there (A2);
+    absence counts behind the end of the track only (KVCS-3.3-7)."""
     whole = whole_track()
     assert found("groups-ended", whole) == UPHELD
     assert against(Reason.MARK_GROUP) in found("groups-ended", without(whole, 2))
     assert found("groups-ended", without(whole, 5, 6)) == UPHELD | UNSEEN
     early = [*whole[:2], obj(0, 1, status="END_OF_GROUP"), *whole[3:]]
     assert against(Reason.MARK_GROUP) in found("groups-ended", early)
+    in_place = [*whole[:5], obj(1, 2, status="END_OF_TRACK")]
+    for word in ("groups-ended", "track-ended"):
+        assert found(word, in_place) == UPHELD
 
 
 def test_track_ended() -> None:

@@ -104,9 +104,16 @@ def blocks_in_order(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
 @judge("groups-ended", tracks=TRACKS, at=NODE)
 def groups_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Every Group ends with an Object of status End of Group whose Object ID is the number of
-    blocks. Absence counts once the track has ended."""
+    blocks; at the end of the last one End of Track may stand in its place (A2). Absence counts once
+    the track has ended."""
     for track, objects in by_track(evidence, arguments).items():
-        marks: dict[int, Seen] = {s.group: s for s in objects if s.status == "END_OF_GROUP"}
+        last = (evidence.layers - 1, evidence.blocks_of(track))
+        marks: dict[int, Seen] = {
+            seen.group: seen
+            for seen in objects
+            if seen.status == "END_OF_GROUP"
+            or (seen.status == "END_OF_TRACK" and seen.location == last)
+        }
         ended = track_fence(evidence, arguments, track)
         blocks = evidence.blocks_of(track)
         for group in range(evidence.layers):
@@ -129,7 +136,7 @@ def groups_ended(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
                     record=mark.record,
                 )
             else:
-                yield upheld(f"{track}: End of Group at {mark.location}", mark.record)
+                yield upheld(f"{track}: the Group ends at {mark.location}", mark.record)
 
 
 @judge("track-ended", tracks=TRACKS, at=NODE)
