@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import ObjectStatus, RangeKind
@@ -15,7 +16,9 @@ from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
 
 _HEAD_OCTETS = 96
 _NAMED = (ObjectStatus, RangeKind)
-_PLAIN = frozenset({bool, int, str, float})
+_PLAIN = frozenset({bool, int, str, float, type(None)})
+
+Converter: TypeAlias = Callable[[Any], Any]
 
 
 class Recorder:
@@ -69,35 +72,73 @@ def _payload(values: Mapping[str, object]) -> dict[str, object]:
 
 def _value(value: object) -> Any:
     """Any value of a trace as JSON."""
-    if value is None or type(value) in _PLAIN:
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, IntEnum):
-        return value.name if isinstance(value, _NAMED) else int(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, bytes | memoryview | bytearray):
-        return bytes(value).hex()
-    return _structure(value)
+    return (_CONVERTERS.get(kind) or _converter(kind))(value)
 
 
-def _structure(value: object) -> Any:
-    if isinstance(value, FullTrackName):
-        return {
-            "namespace": [part.hex() for part in value.namespace],
-            "name": value.name.decode("ascii", "backslashreplace"),
-        }
-    if isinstance(value, Location):
-        return [value.group, value.object]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kept: dict[str, Any] = {"type": type(value).__name__}
-        for field in dataclasses.fields(value):
-            part = getattr(value, field.name)
-            if field.default is dataclasses.MISSING or part != field.default:
-                kept["type_" if field.name == "type" else field.name] = _value(part)
+def _converter(kind: type) -> Converter:
+    """How values of this type become JSON; looked up once, for a run makes many of each."""
+    found = _choose(kind)
+    _CONVERTERS[kind] = found
+    return found
+
+
+def _choose(kind: type) -> Converter:
+    if issubclass(kind, IntEnum):
+        return _name if issubclass(kind, _NAMED) else int
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, bytes | memoryview | bytearray):
+        return lambda value: bytes(value).hex()
+    if issubclass(kind, FullTrackName):
+        return _track
+    if issubclass(kind, Location):
+        return lambda value: [value.group, value.object]
+    if dataclasses.is_dataclass(kind):
+        return _fields(kind)
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): _value(part) for key, part in value.items()}
+    if issubclass(kind, list | tuple | set | frozenset):
+        return lambda value: [_value(part) for part in value]
+    return _other
+
+
+def _fields(kind: type) -> Converter:
+    """A dataclass with its type and the fields that differ from their defaults."""
+    name = kind.__name__
+    fields = [
+        (field.name, "type_" if field.name == "type" else field.name, field.default)
+        for field in dataclasses.fields(kind)
+    ]
+
+    def convert(value: object) -> dict[str, Any]:
+        kept: dict[str, Any] = {"type": name}
+        for attribute, key, default in fields:
+            part = getattr(value, attribute)
+            if default is dataclasses.MISSING or part != default:
+                kept[key] = _value(part)
         return kept
-    if isinstance(value, Mapping):
-        return {str(key): _value(part) for key, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_value(part) for part in value]
+
+    return convert
+
+
+@lru_cache(maxsize=4096)
+def _track(value: FullTrackName) -> dict[str, Any]:
+    return {
+        "namespace": [part.hex() for part in value.namespace],
+        "name": value.name.decode("ascii", "backslashreplace"),
+    }
+
+
+def _name(value: Any) -> str:
+    return str(value.name)
+
+
+def _other(value: object) -> Any:
     identifier = getattr(value, "id", None)
     return identifier if isinstance(identifier, int) else str(value)
+
+
+_CONVERTERS: dict[type, Converter] = {}
