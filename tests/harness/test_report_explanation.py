@@ -183,6 +183,18 @@ def test_evidence_that_was_altered_is_said_and_the_rest_still_explained(tmp_path
     assert told.clauses[0].id == "KVCS-4-22"
 
 
+def test_what_contradicts_another_clause_is_told_too(tmp_path: Path) -> None:
+    """The first finding may be the lesser one: each other clause has its line, once."""
+    entry = case(NAME, "fail")
+    (first,) = entry["findings"]
+    other = {**first, "text": "it waited too long", "requires": ["KVCS-7.4-5"]}
+    entry["findings"] += [{**first, "text": "the same clause"}, other, other]
+    made = result([entry])
+    told = explain_case(write_run(tmp_path, made), made, entry, CATALOGUE)
+    assert ("it waited too long (KVCS-7.4-5)",) == told.also
+    assert "  also: it waited too long (KVCS-7.4-5)" in as_text(told, tmp_path).splitlines()
+
+
 def test_evidence_that_is_gone_is_said(tmp_path: Path) -> None:
     """A verdict without its evidence is one that nobody can check."""
     made = result([case(NAME, "fail"), case("relay/some/case", "not-run")])

@@ -148,6 +148,8 @@ def _found(told: Explanation, room: _Room) -> Iterator[str]:
         last = octets.offset + octets.count - 1
         yield f"  octets {octets.offset}..{last} of the {octets.structure}:"
         yield from _fields(octets, room.fields)
+    for text in told.also[: room.clauses]:
+        yield from _wrap(f"also: {text}", "  ", room.text)
     fault = f"at fault: {told.blame or 'nobody is named'}"
     yield f"  {fault}" + (f"; the positive twin {told.twin}" if told.twin else "")
     if told.blame_text:

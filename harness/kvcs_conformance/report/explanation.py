@@ -80,8 +80,9 @@ class Seen:
 class Explanation:
     """One case explained; a text is empty and a tuple has no entry where there is nothing to say.
 
-    `why` says why a case was blocked or left open, `trouble` what evidence could not be read,
-    `blame_text` what runs with the reference in place of one side say.
+    `also` is what contradicts a clause besides what was found first. `why` says why a case was
+    blocked or left open, `trouble` what evidence could not be read, `blame_text` what runs with
+    the reference in place of one side say.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Explanation:
     found: str
     expected: str
     observed: str
+    also: tuple[str, ...]
     octets: Octets | None
     blame: str
     blame_text: str
@@ -180,6 +182,7 @@ def _explained(
         found=decisive["text"] if decisive else "",
         expected=decisive.get("expected", "") if decisive else "",
         observed=decisive.get("observed", "") if decisive else "",
+        also=tuple(_also(findings, decisive)),
         octets=decode(decisive, exact) if decisive else None,
         blame=case["blame"],
         blame_text=case.get("blame_text", ""),
@@ -348,6 +351,18 @@ def _clauses(requires: Iterable[str], catalogue: Catalogue) -> Iterable[Clause]:
         if name in catalogue:
             entry = catalogue[name]
             yield Clause(entry.id, entry.level.value, entry.clause, entry.text)
+
+
+def _also(
+    findings: Iterable[Mapping[str, Any]], decisive: Mapping[str, Any] | None
+) -> Iterable[str]:
+    """What else contradicts a clause, once per set of clauses that is not told already."""
+    told = {tuple((decisive or {}).get("requires", ()))}
+    for finding in findings:
+        about = tuple(finding.get("requires", ()))
+        if finding["outcome"] == "contradicted" and about not in told:
+            told.add(about)
+            yield f"{finding['text']} ({', '.join(about)})"
 
 
 def _seen(finding: Mapping[str, Any]) -> Seen:
