@@ -267,7 +267,11 @@ def _closing(source: StoreSource) -> Any:
     return close
 
 
-@mutant("relay/waits-for-publishers", requires=("MOQT-R082",), reasons=(Reason.ANSWER_LATE,))
+@mutant(
+    "relay/waits-for-publishers",
+    requires=("MOQT-R082", "MOQT-R059", "MOQT-R110"),
+    reasons=(Reason.ANSWER_LATE, Reason.REQUEST_CODE),
+)
 class WaitsForPublishers(Rereading):
     """A SUBSCRIBE waits ten seconds for a publisher although it does not say so."""
 

@@ -93,7 +93,7 @@ class _NoPriority(TrackStore):
 
 @mutant(
     "relay/caches-without-priority",
-    requires=("MOQT-R205", "MOQT-R003", "KVCS-8-3"),
+    requires=("MOQT-R205", "MOQT-R003", "KVCS-8-2", "KVCS-8-3"),
     reasons=(Reason.PRIORITY, Reason.OBJECT_CHANGED),
 )
 class CachesWithoutPriority(Relay):

@@ -86,7 +86,11 @@ class WaitsWithoutBound(Consumer):
         super().__init__(replace(request, budgets=budgets), *arguments)
 
 
-@mutant("consumer/probes-without-bound", requires=("KVCS-7.4-5",), reasons=(Reason.WAITED,))
+@mutant(
+    "consumer/probes-without-bound",
+    requires=("KVCS-7.1-4", "KVCS-7.4-5"),
+    reasons=(Reason.WAITED, Reason.REQUEST_ORDER),
+)
 class ProbesWithoutBound(Consumer):
     """A prefix that nobody announces is waited for."""
 

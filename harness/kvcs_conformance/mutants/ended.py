@@ -191,7 +191,7 @@ class CachesMalformed(Relay):
 @mutant(
     "relay/overlooks-immutable-properties",
     requires=("MOQT-R175", "MOQT-R180", "MOQT-R181"),
-    reasons=(Reason.DONE_CODE, Reason.MALFORMED_KEPT),
+    reasons=(Reason.DONE_CODE, Reason.MALFORMED_KEPT, Reason.END_WRONG),
 )
 class OverlooksImmutableProperties(Session):
     """Immutable Properties may come twice or inside of each other."""
@@ -219,8 +219,8 @@ class ResetsMalformedWithoutCode(Relay):
 
 @mutant(
     "relay/shares-aliases",
-    requires=("MOQT-R114", "MOQT-R119"),
-    reasons=(Reason.ALIAS_SHARED, Reason.OBJECT_MISSING),
+    requires=("MOQT-R114", "MOQT-R119", "MOQT-R180"),
+    reasons=(Reason.ALIAS_SHARED, Reason.OBJECT_MISSING, Reason.END_WRONG),
 )
 class SharesAliases(Session):
     """Every SUBSCRIBE_OK of a session names Track Alias 0."""

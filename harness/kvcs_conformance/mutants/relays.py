@@ -195,7 +195,7 @@ class _Changing(Relay):
 
 @mutant(
     "relay/changes-payload",
-    requires=("KVCS-8-3", "MOQT-R203", "MOQT-R227"),
+    requires=("KVCS-8-2", "KVCS-8-3", "MOQT-R203", "MOQT-R227"),
     reasons=(Reason.OBJECT_CHANGED,),
 )
 class ChangesPayload(_Changing):
@@ -210,7 +210,7 @@ class ChangesPayload(_Changing):
 
 @mutant(
     "relay/overwrites-priority",
-    requires=("KVCS-8-3", "MOQT-R205", "MOQT-R227"),
+    requires=("KVCS-8-2", "KVCS-8-3", "MOQT-R205", "MOQT-R227"),
     reasons=(Reason.OBJECT_CHANGED, Reason.PRIORITY),
 )
 class OverwritesPriority(_Changing):

@@ -11,6 +11,7 @@ from kvcs.names import Component
 from kvcs.publisher import PublicationState
 from kvcs.publisher.publication import Publication
 
+from kvcs_conformance.errors import SetupFailed
 from kvcs_conformance.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Production:
         `recorder` keeps what is handed over, as records `kvcs:handed`.
         """
         number = self._current() if segment is None else segment
+        if number > len(self.scenario.appended):
+            raise SetupFailed(f"the publication has no segment {number} to be published")
         if number not in self._next_layer:
             self.add_segment(number)
         first, last = self._next_layer[number], self.scenario.layers
