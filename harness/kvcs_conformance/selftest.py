@@ -71,11 +71,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a trial showed: the verdict, whether a failure has the mutant's reason, and in words."""
+    """What a trial showed: the verdict, whether a failure has the mutant's reason, in words, and
+    the requirements found contradicted that the mutant does not break."""
 
     verdict: Verdict
     right: bool
     told: str
+    charged: tuple[str, ...] = ()
 
 
 def selftest(
@@ -180,7 +182,7 @@ def _try(mutants: Mapping[str, Mutant], bench: Bench, trial: Trial) -> Seen:
         limit=bench.limit,
     ).assessment
     right = seen.verdict in FAILS and _for_its_reason(mutant, seen)
-    return Seen(seen.verdict, right, _told(seen))
+    return Seen(seen.verdict, right, _told(seen), _charged_besides(mutant, seen))
 
 
 def _broke_down(trial: Trial, seen: Seen) -> bool:
@@ -196,8 +198,9 @@ def _lost(why: str) -> Seen:
 def _row(mutant: Mutant, bench: Bench, seen: Mapping[Trial, Seen]) -> dict[str, Any]:
     """One mutant over every case of its role.
 
-    A case that names the mutant must fail it for one of the mutant's reasons. A failure for
-    another reason, or of a clause that the mutant does not break, is stray.
+    A case that names the mutant must fail it for one of the mutant's reasons, and charge it with
+    nothing that it does not break. A failure for another reason, or of a clause that the mutant
+    does not break, is stray.
     """
     killed: list[str] = []
     missed: list[str] = []
@@ -212,6 +215,8 @@ def _row(mutant: Mutant, bench: Bench, seen: Mapping[Trial, Seen]) -> dict[str, 
             stray.append(f"{case.id}: {found.told}")
         if mutant.id in case.killed_by and not found.right:
             missed.append(f"{case.id}: {found.told}")
+        elif mutant.id in case.killed_by and found.charged:
+            stray.append(f"{case.id}: charged with {', '.join(found.charged)} besides")
     verdict = "survived" if missed else "stray" if stray else "killed"
     return {
         "id": mutant.id,
@@ -233,6 +238,17 @@ def _for_its_reason(mutant: Mutant, assessment: Assessment) -> bool:
         and set(mutant.requires) & set(finding.requires)
         for finding in assessment.findings
     )
+
+
+def _charged_besides(mutant: Mutant, assessment: Assessment) -> tuple[str, ...]:
+    """The requirements that findings contradict although the mutant does not break them."""
+    contradicted = {
+        name
+        for finding in assessment.findings
+        if finding.outcome is Outcome.CONTRADICTED
+        for name in finding.requires
+    }
+    return tuple(sorted(contradicted - set(mutant.requires)))
 
 
 def _told(assessment: Assessment) -> str:

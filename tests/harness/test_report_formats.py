@@ -167,7 +167,7 @@ def test_markdown_says_the_verdict_first(tmp_path: Path) -> None:
     text = text_of(tmp_path, every_verdict(), "markdown")
     lines = text.splitlines()
     assert lines[0] == "## KVCS: not conformant"
-    assert "3 cases contradict a binding requirement" in lines[2]
+    assert "3 cases contradict a MUST, a MUST NOT or stated behaviour" in lines[2]
     assert "1 of them known" in lines[2]
     table = next(line for line in lines if line.startswith("| role |"))
     assert all(f" {verdict.value} " in table for verdict in Verdict)

@@ -14,7 +14,7 @@ def test_conformant_when_every_binding_case_passes() -> None:
     summary = summarize(made, CATALOGUE)
     assert summary.standing is Standing.CONFORMANT
     assert summary.sentence == (
-        "Conformant in all 1 binding case of this run; 1 SHOULD is not followed."
+        "Conformant: 1 case of a MUST or MUST NOT, all upheld; 1 SHOULD is not followed."
     )
 
 

@@ -148,6 +148,22 @@ def test_a_stray_kill_is_told_with_its_clause() -> None:
     assert "fail payload.field-mismatch [KVCS-4-8" in row["strays"][0]
 
 
+def test_a_clause_charged_besides_is_told() -> None:
+    """A case that catches a mutant may charge it only with what the mutant says that it breaks."""
+    bad = MUTANTS["consumer/skips-digest"]
+    matrix = selftest(
+        [case("consumer/checks/digest-mismatch")],
+        {bad.id: replace(bad, requires=("KVCS-4-22",))},
+        CATALOGUE,
+        link="memory",
+        seed=0,
+        reference=False,
+    )
+    (row,) = matrix["mutants"]
+    assert row["verdict"] == "stray"
+    assert "charged with KVCS-4-23" in row["strays"][0]
+
+
 def test_a_mutant_that_behaves_survives() -> None:
     """The reference under a mutant's name is not caught by the case that names it."""
     name = "publisher/no-retention"

@@ -15,8 +15,8 @@ from kvcs_conformance.verdicts import CONTRADICTED, Level, Verdict
 
 ROLES = ("publisher", "relay", "consumer")
 
-BINDING = frozenset({Level.MUST, Level.MUST_NOT, Level.STATED})
-"""Levels whose contradiction is a `fail`, and so stands against conformance."""
+BINDING = frozenset({Level.MUST, Level.MUST_NOT})
+"""Levels that must come to an answer; a `fail` of stated behaviour denies conformance too."""
 
 GRAVEST_FIRST = (
     Verdict.FAIL,
@@ -120,21 +120,24 @@ def _standing(cases: Sequence[Mapping[str, Any]]) -> tuple[Standing, str]:
     if failed:
         known = sum(is_known(case) for case in failed)
         count = _count(len(failed), "case contradicts", "cases contradict")
-        text = f"{count} a binding requirement ({_roles(failed)})"
+        text = f"{count} a MUST, a MUST NOT or stated behaviour ({_roles(failed)})"
         tail = f"; {known} of them known" if known else ""
         return Standing.NOT_CONFORMANT, f"Not conformant: {text}{tail}."
     open_ = Counter(case["verdict"] for case in binding if case["verdict"] in _OPEN)
     if open_:
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(open_.items()))
-        text = "nothing binding is contradicted, but not every binding case came to an answer"
+        text = "nothing is contradicted, but not every MUST and MUST NOT came to an answer"
         return Standing.NOT_SHOWN, f"Not shown to be conformant: {text} ({told})."
     judged = [c for c in binding if c["verdict"] != Verdict.NOT_APPLICABLE]
     if not judged:
-        return Standing.NOT_SHOWN, "Not shown to be conformant: no binding case was run."
-    count = _count(len(judged), "binding case", "binding cases")
+        return (
+            Standing.NOT_SHOWN,
+            "Not shown to be conformant: no case of a MUST or MUST NOT was run.",
+        )
+    count = _count(len(judged), "case", "cases")
     advised = sum(case["verdict"] == Verdict.ADVISE for case in cases)
     tail = f"; {_count(advised, 'SHOULD is', 'SHOULDs are')} not followed" if advised else ""
-    return Standing.CONFORMANT, f"Conformant in all {count} of this run{tail}."
+    return Standing.CONFORMANT, f"Conformant: {count} of a MUST or MUST NOT, all upheld{tail}."
 
 
 def _count(number: int, one: str, many: str) -> str:
