@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kvcs_conformance.evidence.read import Record
+from kvcs_conformance.evidence.read import Record, seen
 
 EVENTS: dict[str, str] = {
     "announced": "PUBLISH_NAMESPACE arrived, `times` different ones if given",
@@ -33,10 +33,12 @@ EVENTS: dict[str, str] = {
     "done-with": "every SUBSCRIBE of the step labelled `of` was refused or has PUBLISH_DONE",
     "renewed": "every update of the step labelled `of` has its OK or its error",
     "published": "PUBLISH arrived",
+    "listed": "a manifest version arrived that lists `segment`, with `complete` as complete",
 }
 """What an `expect` step can wait for."""
 
 _OBJECT = "moqt:object_received"
+_MANIFESTS = ("manifest", "manifest.cose")
 _SIMPLE: dict[str, str] = {
     "namespace": "kvcs:namespace",
     "track-ended": "kvcs:track-ended",
@@ -66,6 +68,8 @@ def came(log: Sequence[Record], wanted: Mapping[str, Any]) -> bool:
             record.name == "moqt:message_received" and record.data["message"]["type"] == "Publish"
             for record in log
         )
+    if event == "listed":
+        return _lists(log, int(wanted.get("segment", 0)), "complete" in wanted)
     if event == "announced":
         return len(_announced(log)) >= int(wanted.get("times", 1))
     if event == "renewed":
@@ -95,6 +99,23 @@ def _announced(log: Sequence[Record]) -> set[tuple[str, ...]]:
         if record.name == "moqt:message_received"
         and record.data["message"]["type"] == "PublishNamespace"
     }
+
+
+def _lists(log: Sequence[Record], segment: int, complete: bool) -> bool:
+    """Whether a manifest version lists a segment, however many versions came before it."""
+    from kvcs_conformance.judge.manifest import entries_of
+
+    return any(
+        _is_number(entry.get("segment"), segment)
+        and (entry.get("complete") is True or not complete)
+        for record in log
+        if record.name == _OBJECT and record.data["track"]["name"] in _MANIFESTS
+        for entry in entries_of(seen(record)) or ()
+    )
+
+
+def _is_number(value: object, number: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value == number
 
 
 _COUNTED = ("message", "stream-reset", "objects")

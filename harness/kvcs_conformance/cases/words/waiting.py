@@ -30,6 +30,7 @@ WAITS: dict[str, Word] = table(
                 "block": COUNT,
                 "via": {"enum": ["subscription", "fill", "fetch"]},
                 "segment": COUNT,
+                "complete": {"const": True},
                 "times": {"type": "integer", "minimum": 1},
                 "of": NAME,
                 "type": {"type": "string"},
