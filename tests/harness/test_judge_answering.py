@@ -170,6 +170,19 @@ def test_transferred_again() -> None:
     assert found("transferred-again", FETCH) == UNSEEN
 
 
+def test_absent_not_kept() -> None:
+    """What did not exist may come when the publisher sends it after the request, and not from the
+    cache (R204); another Object may come from there."""
+    word, absent = "absent-not-kept", {"objects": [[0, 1]]}
+    came = [*FETCH, PAUSE, PAUSE, obj(0, 1, via="fetch"), DELIVERED]
+    anew = [PAUSE, PAUSE, obj(0, 1, sent=True)]
+    assert found(word, came, anew, **absent) == UPHELD
+    assert found(word, came, [obj(0, 1, sent=True)], **absent) == against(Reason.OBJECT_UNEXPECTED)
+    other = [*FETCH, PAUSE, obj(0, 0, via="fetch"), DELIVERED]
+    assert found(word, other, [obj(0, 0, sent=True)], **absent) == UPHELD
+    assert found(word, FETCH, **absent) == UNSEEN
+
+
 def test_resumed_upstream() -> None:
     """A paused publisher is resumed; one that never was paused is content (R206, R219)."""
     paused = says("Subscribe", parameters={"forward": 0})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kvcs_conformance.evidence.read import Evidence
+from kvcs_conformance.evidence.read import Asked, Evidence, Seen
 from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, ended
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
@@ -116,22 +116,9 @@ def not_asked_upstream(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
 def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """What the step's requests got was sent by a publisher anew, after the request: the cache may
     not serve it any more (or had to let it go)."""
-    nodes = [
-        name
-        for name, facts in evidence.facts["nodes"].items()
-        if facts["kind"] in ("publisher", "origin")
-    ]
     for request in evidence.asked(arguments["of"]):
         got = [one for one in delivered(evidence, request) if one.status == "NORMAL"]
-        anew = {
-            (one.namespace, one.track, one.location)
-            for node in nodes
-            for one in evidence.objects(node, sent=True)
-            if one.record.time >= request.record.time
-        }
-        stale = next(
-            (one for one in got if (one.namespace, one.track, one.location) not in anew), None
-        )
+        stale = next(_not_sent_anew(evidence, request, got), None)
         if stale is not None:
             yield contradicted(
                 Reason.OBJECT_EXPIRED,
@@ -144,6 +131,45 @@ def transferred_again(evidence: Evidence, arguments: dict[str, Any]) -> Iterator
             yield unseen(f"{described(request)}: neither end nor answer")
         else:
             yield upheld(f"{described(request)}: {len(got)} Objects, all sent anew")
+
+
+def _not_sent_anew(evidence: Evidence, request: Asked, got: Iterable[Seen]) -> Iterator[Seen]:
+    """Of what a request got, the Objects that no publisher sent after it: they were kept."""
+    nodes = [
+        name
+        for name, facts in evidence.facts["nodes"].items()
+        if facts["kind"] in ("publisher", "origin")
+    ]
+    anew = {
+        (one.namespace, one.track, one.location)
+        for node in nodes
+        for one in evidence.objects(node, sent=True)
+        if one.record.time >= request.record.time
+    }
+    return (one for one in got if (one.namespace, one.track, one.location) not in anew)
+
+
+@judge("absent-not-kept", required=("of", "objects"), of=LABEL, objects={"type": "array"})
+def absent_not_kept(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
+    """None of these Objects, which did not exist when the publisher was asked first, comes from
+    the relay's cache. A relay that knows of nothing that it passed on may ask the publisher again:
+    what the publisher sends after the request of the step may come."""
+    absent = {(g, o) for g, o in arguments["objects"]}
+    for request in evidence.asked(arguments["of"]):
+        got = [one for one in delivered(evidence, request) if one.location in absent]
+        kept = next(_not_sent_anew(evidence, request, got), None)
+        if kept is not None:
+            yield contradicted(
+                Reason.OBJECT_UNEXPECTED,
+                f"{described(request)}: {kept.location} was kept, though it was known not to exist",
+                expected="no such Object from the cache",
+                observed=f"{kept.location} by {kept.via}",
+                record=kept.record,
+            )
+        elif (end := ended(evidence, request)) is not None:
+            yield upheld(f"{described(request)}: nothing that does not exist was kept", end)
+        else:
+            yield unseen(f"{described(request)}: the delivery has not ended")
 
 
 @judge("resumed-upstream", publishers=_NODES)

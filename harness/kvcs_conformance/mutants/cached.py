@@ -180,7 +180,7 @@ class _FromBirth(TrackStore):
 
 @mutant(
     "relay/counts-expiry-for-whole-tracks",
-    requires=("KVCS-8-5",),
+    requires=("KVCS-8-2",),
     reasons=(Reason.UPSTREAM_REPEATED,),
 )
 class CountsExpiryForWholeTracks(Relay):
