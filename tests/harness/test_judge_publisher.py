@@ -234,6 +234,17 @@ def test_manifest_first() -> None:
     assert found("manifest-first", whole[:2]) == UNSEEN
 
 
+def test_manifest_behind_a_probe() -> None:
+    """An Object and the answer to a probe before any manifest contradict; a probe before the first
+    Object says nothing (KVCS-6-2)."""
+    whole, fence = whole_track(), report("fence", label="probe")
+    assert found("manifest-first", [whole[0], fence, manifest()]) == {
+        against(Reason.ORDER_MANIFEST)
+    }
+    assert found("manifest-first", [fence, whole[0], manifest(), fence]) == UPHELD
+    assert found("manifest-first", [fence, whole[0]]) == UNSEEN
+
+
 def test_manifest_versions_numbered() -> None:
     """Versions are Groups 0, 1, 2 without a gap (KVCS-5-1)."""
     word = "manifest-versions-numbered"

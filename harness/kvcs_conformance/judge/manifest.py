@@ -74,24 +74,35 @@ def _are_digests(groups: object) -> bool:
 
 @judge("manifest-first", at=NODE)
 def manifest_first(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The first manifest arrives before or together with the first data Object: no whole Group of
-    data comes before it. The node must have asked for the manifest before anything was
-    published."""
+    """The first manifest arrives before or together with the first data Object. Streams race: data
+    was clearly first when a whole Group came before any manifest, or an Object and then the answer
+    to a probe. The node must have asked for the manifest before anything was published."""
     node = arguments.get("at", "consumer")
-    for seen in evidence.objects(node):
-        if seen.track == evidence.scenario["manifest"]:
-            yield upheld(f"manifest {seen.location} came first", seen.record)
+    objects = {one.record.index: one for one in evidence.objects(node)}
+    first: Seen | None = None
+    for record in evidence.records(node, "moqt:object_received", "kvcs:fence"):
+        one = objects.get(record.index)
+        if one is not None and one.track == evidence.scenario["manifest"]:
+            yield upheld(f"manifest {one.location} came first", record)
             return
-        if seen.status == "END_OF_GROUP":
-            yield contradicted(
-                Reason.ORDER_MANIFEST,
-                f"{seen.track}: Group {seen.group} was whole before any manifest came",
-                expected="the manifest before or together with the first data Object",
-                observed=f"End of Group {seen.location} at {seen.record.time:.3f} s, no manifest",
-                record=seen.record,
-            )
-            return
-    yield unseen("neither a manifest nor a whole Group was seen")
+        if one is None and first is not None:
+            what, place = "an Object came, and the answer to a probe,", f"{first.location}"
+        elif one is not None and one.status == "END_OF_GROUP":
+            what, place = f"Group {one.group} was whole", f"End of Group {one.location}"
+        else:
+            first = first or one
+            continue
+        clear = one or first
+        assert clear is not None
+        yield contradicted(
+            Reason.ORDER_MANIFEST,
+            f"{clear.track}: {what} before any manifest came",
+            expected="the manifest before or together with the first data Object",
+            observed=f"{place} at {clear.record.time:.3f} s, no manifest up to {record.time:.3f} s",
+            record=clear.record,
+        )
+        return
+    yield unseen("neither a manifest nor a whole Group was seen, nor a probe behind an Object")
 
 
 @judge("manifest-versions-numbered", at=NODE)

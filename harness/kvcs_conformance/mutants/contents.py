@@ -112,6 +112,22 @@ class ManifestAfterData(Publication):
 
 
 @mutant(
+    "publisher/manifest-at-end-of-layer", requires=("KVCS-6-2",), reasons=(Reason.ORDER_MANIFEST,)
+)
+class ManifestAtEndOfLayer(Publication):
+    """The first manifest comes behind the last Object of the first layer, before its end."""
+
+    def publish_manifest(self) -> None:
+        if self.version >= 0:
+            super().publish_manifest()
+
+    def end_group(self, part: SegmentProduction, track: DataTrack, layer: int) -> None:
+        if self.version < 0:
+            super().publish_manifest()
+        super().end_group(part, track, layer)
+
+
+@mutant(
     "publisher/skips-manifest-version",
     requires=("KVCS-5-1",),
     reasons=(Reason.MANIFEST_VERSIONS,),
