@@ -195,40 +195,50 @@ def test_manifest_not_asked() -> None:
     assert found(word, [], sent=[]) == UNSEEN
 
 
+def parts(word: str, sent: list[Event], **arguments: Any) -> list[tuple[str, bool]]:
+    """The one requirement that each finding is about, and whether it is upheld."""
+    case = evidence("consumer", {"consumer": [], "relay": sent})
+    findings = list(JUDGES[word].function(case, arguments))
+    return [(" ".join(f.requires), f.outcome is Outcome.UPHELD) for f in findings]
+
+
 NEXT = {"type": "LocationFilter", "type_": 5}
 START = {"type": "LocationFilter", "type_": 2}
 
 
 def test_joins_exactly_once() -> None:
-    """Both filters must be there, as the text has them (KVCS-7.2-1, KVCS-7.2-2)."""
+    """Both filters must be there, as the text has them, and each speaks of its own clause
+    (KVCS-7.2-1, KVCS-7.2-2)."""
     word = "joins-exactly-once"
-    shape = against(Reason.REQUEST_SHAPE)
+    live, filled = "KVCS-7.2-1", "KVCS-7.2-2"
     fill = {"location_filter": START}
     right = subscribe("k.raw.s0", location_filter=NEXT, fill=fill)
-    assert found(word, [], sent=[right]) == UPHELD
-    assert found(word, [], sent=[subscribe("k.raw.s0", location_filter=NEXT)]) == shape
-    assert found(word, [], sent=[subscribe("k.raw.s0", fill=fill)]) == shape
+    assert parts(word, [right]) == [(live, True), (filled, True)]
+    unfilled = subscribe("k.raw.s0", location_filter=NEXT)
+    assert parts(word, [unfilled]) == [(live, True), (filled, False)]
+    assert parts(word, [subscribe("k.raw.s0", fill=fill)]) == [(live, False), (filled, True)]
     later = {"location_filter": {**START, "start_group": 1}}
     wrong = subscribe("k.raw.s0", location_filter=NEXT, fill=later)
-    assert found(word, [], sent=[right, wrong]) == UPHELD | shape
+    assert parts(word, [wrong]) == [(live, True), (filled, False)]
+    assert found(word, [], sent=[right, wrong]) == UPHELD | against(Reason.REQUEST_SHAPE)
     assert found(word, [], sent=[subscribe("manifest")]) == UNSEEN
 
 
 def test_fetches_layers() -> None:
-    """LOCATION_FILTER 0x03 from {a, 0} over b-a more Groups, ascending (KVCS-7.3-1,
-    KVCS-7.3-2)."""
+    """LOCATION_FILTER 0x03 from {a, 0} over b-a more Groups (KVCS-7.3-1), and ascending
+    (KVCS-7.3-2): each speaks of its own clause."""
     wanted = {"type": "LocationFilter", "type_": 3, "start_group": 1, "end_group_delta": 2}
 
     def fetch(**parameters: Any) -> list[Event]:
         return [message("Fetch", track={"name": "k.raw.s0"}, parameters=parameters)]
 
     word, layers = "fetches-layers", [1, 3]
-    shape = against(Reason.REQUEST_SHAPE)
-    right = fetch(location_filter=wanted, group_order=1)
-    assert found(word, [], sent=right, layers=layers) == UPHELD
-    assert found(word, [], sent=fetch(location_filter=wanted), layers=layers) == shape
-    assert found(word, [], sent=fetch(group_order=1), layers=layers) == shape
-    assert found(word, [], sent=right, layers=[1, 2]) == shape
+    span, order = "KVCS-7.3-1", "KVCS-7.3-2"
+    right, unordered = fetch(location_filter=wanted, group_order=1), fetch(location_filter=wanted)
+    assert parts(word, right, layers=layers) == [(span, True), (order, True)]
+    assert parts(word, unordered, layers=layers) == [(span, True), (order, False)]
+    assert parts(word, fetch(group_order=1), layers=layers) == [(span, False), (order, True)]
+    assert parts(word, right, layers=[1, 2]) == [(span, False), (order, True)]
     assert found(word, [], sent=[], layers=layers) == UNSEEN
 
 

@@ -81,13 +81,17 @@ def test_restores_are_told_apart_by_label() -> None:
 
 
 def test_recomputes_rest() -> None:
-    """What is recomputed begins where reuse ends and ends with the prompt (KVCS-7.4-4)."""
+    """What is recomputed begins no later than reuse ends, and ends with the prompt
+    (KVCS-7.4-4)."""
     word = "recomputes-rest"
     rest = report("recompute", first_token=4, end_token=13)
     told = report("done", compute_from=4, prompt_tokens=13)
     assert judged(word, [RESTORE, reused(4), rest, DONE]) == UPHELD
     assert judged(word, [RESTORE, reused(4), told]) == UPHELD
-    assert judged(word, [RESTORE, reused(8), rest, DONE]) == against(Reason.WRONG_REUSE)
+    assert judged(word, [RESTORE, reused(8), rest, DONE]) == UPHELD
+    assert judged(word, [RESTORE, reused(3), rest, DONE]) == against(Reason.WRONG_REUSE)
+    short = report("recompute", first_token=4, end_token=12)
+    assert judged(word, [RESTORE, reused(4), short, DONE]) == against(Reason.WRONG_REUSE)
     assert judged(word, [RESTORE, reused(4), DONE]) == UNSEEN
     assert judged(word, [RESTORE, reused(4), rest]) == UNSEEN
 
@@ -211,12 +215,47 @@ def test_asks_computed_prefixes() -> None:
     whole, two, one = (probe(*FIELDS, key) for key in reversed(KEYS))
     assert judged(word, [RESTORE], [whole]) == UPHELD
     assert judged(word, [RESTORE], [whole, two, one], **{"down-to": 1}) == UPHELD
-    assert judged(word, [RESTORE], [whole, one], **{"down-to": 1}) == order
+    assert judged(word, [RESTORE], [whole, one], **{"down-to": 1}) == UPHELD | order
     assert judged(word, [RESTORE], [two, whole], **{"down-to": 2}) == order
     assert judged(word, [RESTORE], [probe(*FIELDS, "cc" * 32)]) == shape
     assert judged(word, [RESTORE], [whole, probe(*FIELDS[:2])]) == shape
     assert judged(word, [RESTORE], [probe("4b5643532d31", *FIELDS[1:], KEYS[2])]) == shape
     assert judged(word, [RESTORE], []) == UNSEEN
+
+
+def clauses(sent: list[Event], **arguments: Any) -> dict[Outcome, tuple[str, ...]]:
+    """By outcome, the requirements that the findings about the asked prefixes name."""
+    case = evidence("consumer", {"consumer": [RESTORE], "relay": sent})
+    findings = JUDGES["asks-computed-prefixes"].function(case, arguments)
+    return {finding.outcome: finding.requires for finding in findings}
+
+
+def test_a_wrong_prefix_speaks_of_the_clause_of_its_field_alone() -> None:
+    """Number, lengths, encoding and values of the fields have a clause each (KVCS-3.1-1,
+    KVCS-3.1-2, KVCS-3.1-3, KVCS-3.1-4, KVCS-3.1-6, KVCS-3.1-7), besides KVCS-7.1-1."""
+    version, scope, compat, key = *FIELDS, KEYS[2]
+    for prefix, clause in (
+        ((version, scope, compat + key), "KVCS-3.1-1"),
+        ((version, scope, compat, key, MINE), "KVCS-3.1-1"),
+        ((version, scope[2:], compat, key), "KVCS-3.1-2"),
+        (("4b5643532d31", scope, compat, key), "KVCS-3.1-3"),
+        ((version, *(part.encode().hex() for part in (scope, compat, key))), "KVCS-3.1-4"),
+        ((version, scope, compat, "cc" * 32), "KVCS-3.1-6"),
+        ((version, scope), "KVCS-3.1-7"),
+    ):
+        assert clauses([probe(*prefix)]) == {Outcome.CONTRADICTED: (clause, "KVCS-7.1-1")}
+
+
+def test_a_wrong_order_of_prefixes_speaks_of_the_first_or_of_the_rest() -> None:
+    """The longest prefix must come first (KVCS-7.1-1), and then each shorter one (KVCS-7.1-4)."""
+    whole, two, one = (probe(*FIELDS, prefix) for prefix in reversed(KEYS))
+    longest, shorter = ("KVCS-7.1-1",), ("KVCS-7.1-4",)
+    first_right = {Outcome.UPHELD: longest, Outcome.CONTRADICTED: shorter}
+    assert clauses([whole, one], **{"down-to": 1}) == first_right
+    assert clauses([whole], **{"down-to": 1}) == first_right
+    assert clauses([two, one], **{"down-to": 1}) == {Outcome.CONTRADICTED: longest}
+    both = {Outcome.CONTRADICTED: (*longest, *shorter)}
+    assert clauses([one, two, whole], **{"down-to": 1}) == both
 
 
 def told(*suffix: str) -> Event:

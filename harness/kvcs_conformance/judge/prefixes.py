@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence
@@ -64,20 +65,45 @@ def asks_computed_prefixes(evidence: Evidence, arguments: dict[str, Any]) -> Ite
                 observed="/".join(prefix),
                 record=record,
                 octets=record.data.get("raw", ""),
+                requires=(*_prefix_clauses(prefix, fields), "KVCS-7.1-1"),
             )
             return
     depths = [keys.index(message["prefix"][3]) + 1 for _, message in probes]
     right = list(range(len(keys), arguments.get("down-to", len(keys)) - 1, -1))
     if "down-to" in arguments and depths != right:
+        clauses = ["KVCS-7.1-1"] if depths[0] != right[0] else []
+        if depths != list(range(depths[0], right[-1] - 1, -1)):
+            clauses.append("KVCS-7.1-4")
         yield contradicted(
             Reason.REQUEST_ORDER,
             "the prefixes were not asked one block shorter each time",
             expected=f"prefixes of {', '.join(map(str, right))} blocks",
             observed=f"of {', '.join(map(str, depths))}",
             record=probes[-1][0],
+            requires=tuple(clauses),
         )
+        if "KVCS-7.1-1" not in clauses:
+            held = upheld("the whole prompt was asked for first", probes[0][0])
+            yield replace(held, requires=("KVCS-7.1-1",))
     else:
         yield upheld(f"prefixes of {', '.join(map(str, depths))} blocks asked", probes[0][0])
+
+
+def _prefix_clauses(prefix: list[str], fields: list[str]) -> tuple[str, ...]:
+    """The requirements on a namespace that a prefix breaks whose first fields should be these."""
+    if len(prefix) < 4 and prefix == fields[: len(prefix)]:
+        return ("KVCS-3.1-7",)
+    if len(prefix) != 4:
+        return ("KVCS-3.1-1",)
+    lengths = tuple(len(field) // 2 for field in prefix)
+    clauses = []
+    if prefix[0] != PROTOCOL:
+        clauses.append("KVCS-3.1-3")
+    if lengths[1:] == tuple(2 * length for length in LENGTHS[1:4]):
+        clauses.append("KVCS-3.1-4")
+    elif lengths[1:] != LENGTHS[1:4]:
+        clauses.append("KVCS-3.1-2")
+    return tuple(clauses) or ("KVCS-3.1-6",)
 
 
 def _well_formed(namespace: list[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence, Record
@@ -107,18 +108,50 @@ def joins_exactly_once(evidence: Evidence, _: dict[str, Any]) -> Iterator[Findin
     if not requests:
         yield unseen("no data track was subscribed to")
     for record, message, parameters in requests:
+        what = f"SUBSCRIBE {message['track']['name']}"
         live, fill = _filter(parameters), _filter(parameters.get("fill"))
-        if live != (_NEXT_OBJECT, 0, 0, 0, 0) or fill != (_ABSOLUTE_START, 0, 0, 0, 0):
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                f"SUBSCRIBE {message['track']['name']} does not join exactly once",
-                expected="LOCATION_FILTER 05, FILL_PARAMETERS with LOCATION_FILTER 02 00 00",
-                observed=f"filter {live}, fill {fill}",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-        else:
-            yield upheld(f"SUBSCRIBE {message['track']['name']} has both filters", record)
+        yield _part(
+            live == (_NEXT_OBJECT, 0, 0, 0, 0),
+            f"{what} begins with the Next Object",
+            f"{what} does not begin with the Next Object",
+            expected="LOCATION_FILTER 05",
+            observed=f"filter {live}",
+            record=record,
+            clause="KVCS-7.2-1",
+        )
+        yield _part(
+            fill == (_ABSOLUTE_START, 0, 0, 0, 0),
+            f"{what} is filled from the start",
+            f"{what} is not filled from the start",
+            expected="FILL_PARAMETERS with LOCATION_FILTER 02 00 00",
+            observed=f"fill {fill}",
+            record=record,
+            clause="KVCS-7.2-2",
+        )
+
+
+def _part(
+    right: bool,
+    held: str,
+    broken: str,
+    *,
+    expected: str,
+    observed: str,
+    record: Record,
+    clause: str,
+) -> Finding:
+    """The finding about one part of a request, which is about one clause alone."""
+    if right:
+        return replace(upheld(held, record), requires=(clause,))
+    return contradicted(
+        Reason.REQUEST_SHAPE,
+        broken,
+        expected=expected,
+        observed=observed,
+        record=record,
+        octets=record.data.get("raw", ""),
+        requires=(clause,),
+    )
 
 
 @judge("fetches-layers", required=("layers",), layers={"type": "array"})
@@ -131,18 +164,26 @@ def fetches_layers(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
     if not requests:
         yield unseen("no data track was fetched")
     for record, message, parameters in requests:
+        what = f"FETCH {message['track']['name']}"
         got, order = _filter(parameters), parameters.get("group_order")
-        if got != right or order != _ASCENDING:
-            yield contradicted(
-                Reason.REQUEST_SHAPE,
-                f"FETCH {message['track']['name']} asks for something else",
-                expected=f"LOCATION_FILTER 03 {first:02x} 00 {last - first:02x}, GROUP_ORDER 01",
-                observed=f"filter {got}, group order {order}",
-                record=record,
-                octets=record.data.get("raw", ""),
-            )
-        else:
-            yield upheld(f"FETCH {message['track']['name']} of layers {first} .. {last}", record)
+        yield _part(
+            got == right,
+            f"{what} of layers {first} .. {last}",
+            f"{what} is not of layers {first} .. {last}",
+            expected=f"LOCATION_FILTER 03 {first:02x} 00 {last - first:02x}",
+            observed=f"filter {got}",
+            record=record,
+            clause="KVCS-7.3-1",
+        )
+        yield _part(
+            order == _ASCENDING,
+            f"{what} in ascending order",
+            f"{what} does not ask for ascending order",
+            expected="GROUP_ORDER 01",
+            observed=f"group order {order}",
+            record=record,
+            clause="KVCS-7.3-2",
+        )
 
 
 @judge("joins-manifest")
