@@ -82,6 +82,19 @@ class ReadsJsonLoosely(_Reading):
     log_class = _Loose
 
 
+class _Sorted(_Mending):
+    def mend(self, document: dict[str, Any]) -> None:
+        if list(document) != sorted(document):
+            document.clear()
+
+
+@mutant("consumer/wants-sorted-members", requires=("KVCS-5-3",), reasons=_DROPPED)
+class WantsSortedMembers(_Reading):
+    """A manifest whose members do not come in the order of their names is refused."""
+
+    log_class = _Sorted
+
+
 class _Ordered(ManifestLog):
     def _judge(self, manifest: Manifest) -> Refusal | None:
         if list(manifest.compat) != sorted(manifest.compat):
