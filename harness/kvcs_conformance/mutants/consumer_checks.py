@@ -36,7 +36,7 @@ def _turned(payload: Octets) -> bytes:
     return bytes(octets)
 
 
-@mutant("consumer/reads-either-byte-order", requires=("KVCS-4-1",), reasons=_USED)
+@mutant("consumer/reads-either-byte-order", requires=("KVCS-4-1", "KVCS-4-23"), reasons=_USED)
 class ReadsEitherByteOrder(Consumer):
     """A header whose integers are little-endian is read all the same."""
 
@@ -48,7 +48,7 @@ class ReadsEitherByteOrder(Consumer):
         return found
 
 
-@mutant("consumer/takes-cut-headers", requires=("KVCS-4-21",), reasons=_USED)
+@mutant("consumer/takes-cut-headers", requires=("KVCS-4-21", "KVCS-4-23"), reasons=_USED)
 class TakesCutHeaders(Consumer):
     """A payload shorter than the header is taken for an Object without Data."""
 
@@ -88,14 +88,14 @@ class _SwappedJoint(_Swapped):
         return (k, v) if joint else (v, k)
 
 
-@mutant("consumer/takes-k-for-v", requires=("KVCS-4-17",), reasons=_TENSORS)
+@mutant("consumer/takes-k-for-v", requires=("KVCS-4-15", "KVCS-4-17"), reasons=_TENSORS)
 class TakesKForV(_HandingOut):
     """The sections of the "k" and "v" tracks are handed out in each other's place."""
 
     result_class = _SwappedPair
 
 
-@mutant("consumer/splits-joint-data-v-first", requires=("KVCS-4-16",), reasons=_TENSORS)
+@mutant("consumer/splits-joint-data-v-first", requires=("KVCS-4-16", "KVCS-4-17"), reasons=_TENSORS)
 class SplitsJointDataVFirst(_HandingOut):
     """Data of a "kv" Object is taken for the V section followed by the K section."""
 
@@ -144,7 +144,7 @@ class Remembering(Consumer):
         self.kept = self._kept.setdefault(self.process, set())
 
 
-@mutant("consumer/verifies-once", requires=("KVCS-7.4-1",), reasons=_USED)
+@mutant("consumer/verifies-once", requires=("KVCS-4-22", "KVCS-4-23", "KVCS-7.4-1"), reasons=_USED)
 class VerifiesOnce(Remembering):
     """What was verified once is not verified when it is read again."""
 

@@ -96,7 +96,7 @@ class AsksForTheWholeScope(_Asking):
 
 @mutant(
     "consumer/asks-by-model-name",
-    requires=("KVCS-7.1-1", "KVCS-11-3"),
+    requires=("KVCS-3.1-6", "KVCS-7.1-1", "KVCS-11-3"),
     reasons=(Reason.NAMESPACE_LEAKED, Reason.REQUEST_SHAPE),
 )
 class AsksByModelName(Consumer):

@@ -39,35 +39,39 @@ class _Skipping(Consumer):
         return [defect for defect in found if defect.name not in self.blind_to]
 
 
-@mutant("consumer/skips-digest", requires=("KVCS-4-22",), reasons=_USED)
+@mutant(
+    "consumer/skips-digest",
+    requires=("KVCS-4-22", "KVCS-4-23", "KVCS-7.4-1", "KVCS-7.4-2"),
+    reasons=_USED,
+)
 class SkipsDigest(_Skipping):
     """Data Digest is not compared with Data."""
 
     blind_to = frozenset({"digest-mismatch"})
 
 
-@mutant("consumer/skips-layer-check", requires=("KVCS-4-19",), reasons=_USED)
+@mutant("consumer/skips-layer-check", requires=("KVCS-4-19", "KVCS-4-23"), reasons=_USED)
 class SkipsLayerCheck(_Skipping):
     """Layer is not compared with the Group ID."""
 
     blind_to = frozenset({"layer-mismatch"})
 
 
-@mutant("consumer/skips-block-check", requires=("KVCS-4-20",), reasons=_USED)
+@mutant("consumer/skips-block-check", requires=("KVCS-4-20", "KVCS-4-23"), reasons=_USED)
 class SkipsBlockCheck(_Skipping):
     """Block Index is not compared with the Object ID."""
 
     blind_to = frozenset({"block-index-mismatch"})
 
 
-@mutant("consumer/skips-magic-and-version", requires=("KVCS-4-18",), reasons=_USED)
+@mutant("consumer/skips-magic-and-version", requires=("KVCS-4-18", "KVCS-4-23"), reasons=_USED)
 class SkipsMagicAndVersion(_Skipping):
     """Neither Magic nor Version is looked at."""
 
     blind_to = frozenset({"magic", "version"})
 
 
-@mutant("consumer/skips-length-check", requires=("KVCS-4-21",), reasons=_USED)
+@mutant("consumer/skips-length-check", requires=("KVCS-4-21", "KVCS-4-23"), reasons=_USED)
 class SkipsLengthCheck(_Skipping):
     """Data is what follows the header, however long; the digest of a wrong length passes too."""
 
@@ -223,7 +227,7 @@ class _BlindPublications(Publications):
 
 @mutant(
     "consumer/skips-signature",
-    requires=("KVCS-10-4",),
+    requires=("KVCS-5-13", "KVCS-10-4"),
     reasons=(Reason.USED_BAD_PUBLICATION,),
 )
 class SkipsSignature(Consumer):
