@@ -11,6 +11,7 @@ from moqt.wire.drafts import DRAFT_22
 from kvcs_conformance.cases.load import Case
 from kvcs_conformance.evidence.read import Evidence
 from kvcs_conformance.evidence.record import Recorder
+from kvcs_conformance.evidence.reports import MALFORMED
 from kvcs_conformance.evidence.wait import came
 from kvcs_conformance.network import Link
 from kvcs_conformance.nodes.cast import Part, cast
@@ -154,12 +155,22 @@ class Stage:
         sessions = [session for node in self.nodes.values() for session in node.sessions()]
         return sorted({session.alpn for session in sessions if session.alpn})
 
+    def _odd_report(self) -> Mapping[str, str] | None:
+        """The first report that cannot be read: what a peer did not report then proves nothing."""
+        for name, recorder in self.recorders.items():
+            for record in recorder.records:
+                if record.name == MALFORMED:
+                    text = f"{name} sent a malformed report: {record.data['why']}"
+                    return {"kind": "report", "text": text}
+        return None
+
     def evidence(self, trouble: Mapping[str, str] | None) -> Evidence:
         """Everything that a judge may look at."""
         drafts = self._drafts()
         if trouble is None and set(drafts) - {DRAFT_22.alpn}:
             text = f"{', '.join(drafts)} was negotiated, not {DRAFT_22.alpn}"
             trouble = {"kind": "version", "text": text}
+        trouble = trouble or self._odd_report()
         logs = {name: tuple(recorder.records) for name, recorder in self.recorders.items()}
         if self.link.recorder.records:
             logs[self.link.recorder.node] = tuple(self.link.recorder.records)

@@ -154,6 +154,7 @@ class Reason(StrEnum):
     END_WRONG = "request.wrong-end"
     LIMIT_ABSENT = "limit.absent"
     VERSION = "version.mismatch"
+    REPORT = "report.malformed"
     PEER_EXITED = "peer.exited"
     SETUP_FAILED = "setup.failed"
     TWIN_FAILED = "twin.failed"
@@ -243,6 +244,7 @@ REASONS: dict[Reason, str] = {
     Reason.END_WRONG: "a request did not come to the end that the rule gives it",
     Reason.LIMIT_ABSENT: "one session was let ask for more than the limit",
     Reason.VERSION: "another draft than the one under test was negotiated",
+    Reason.REPORT: "the peer reported something that does not follow the schema of reports",
     Reason.PEER_EXITED: "the peer ended before its work did",
     Reason.SETUP_FAILED: "a step before the judged behaviour failed",
     Reason.TWIN_FAILED: "the same steps without the illegal one fail too",

@@ -62,7 +62,10 @@ _SCHEMA = {
         "trouble": {
             "type": ["object", "null"],
             "required": ["kind", "text"],
-            "properties": {"kind": {"enum": ["harness", "setup", "version"]}, "text": _TEXT},
+            "properties": {
+                "kind": {"enum": ["harness", "setup", "version", "report"]},
+                "text": _TEXT,
+            },
         },
         "observed": {
             "type": "object",

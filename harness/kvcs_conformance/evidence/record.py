@@ -13,6 +13,7 @@ from moqt.wire.names import FullTrackName, Location
 from moqt.wire.objects import ObjectStatus, RangeKind
 
 from kvcs_conformance.evidence.read import HEADER_OCTETS, Record
+from kvcs_conformance.evidence.reports import MALFORMED, flaw_of
 
 _HEAD_OCTETS = 96
 _NAMED = (ObjectStatus, RangeKind)
@@ -36,9 +37,16 @@ class Recorder:
         it down."""
         self._clock = clock
 
-    def report(self, event: Mapping[str, object]) -> None:
-        """Keep one report of a role, as it came; `event` names it."""
-        self.reports.append({key: _value(value) for key, value in event.items()})
+    def report(self, event: Mapping[str, object]) -> bool:
+        """Keep one report of a role, as it came; `event` names it.
+
+        Whether it can be used: of one that does not follow the schema there is a record instead.
+        """
+        report = {str(key): _value(value) for key, value in event.items()}
+        self.reports.append(report)
+        if why := flaw_of(report):
+            self.trace(MALFORMED, {"report": report, "why": why})
+        return not why
 
     def trace(self, name: str, values: Mapping[str, object]) -> None:
         """Keep one event, `moqt:…` from a session or `kvcs:…` from a role."""

@@ -13,11 +13,12 @@ from kvcs_conformance.judge.registry import JUDGES
 from kvcs_conformance.verdicts import CONTRADICTED, Reason, Verdict
 
 _WORST_FIRST = (Verdict.FAIL, Verdict.ADVISE, Verdict.PASS_NONSTRICT)
-_VOID = ("harness", "version")
+_VOID = ("harness", "version", "report")
 _TROUBLE: dict[str, tuple[Verdict, Reason, str]] = {
     "harness": (Verdict.HARNESS_ERROR, Reason.HARNESS, "harness"),
     "setup": (Verdict.BLOCKED, Reason.SETUP_FAILED, ""),
     "version": (Verdict.INCONCLUSIVE, Reason.VERSION, ""),
+    "report": (Verdict.INCONCLUSIVE, Reason.REPORT, ""),
 }
 
 

@@ -35,7 +35,7 @@ def _about(evidence: Evidence, arguments: Mapping[str, Any], event: str) -> list
     return [
         record
         for record in reports(evidence, arguments, event)
-        if all(record.data[name] == arguments[name] for name in _PLACE)
+        if all(record.data.get(name) == arguments[name] for name in _PLACE)
     ]
 
 
@@ -44,7 +44,7 @@ def _usable(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Record]:
     return [
         record
         for record in reports(evidence, arguments, "layer-usable")
-        if record.data["layer"] == arguments["layer"] and record.data.get("segment", 0) == segment
+        if record.data.get("layer") == arguments["layer"] and record.data.get("segment", 0) == segment
     ]
 
 

@@ -104,7 +104,8 @@ class ConsumerNode(Node):
         self.recorder.trace("kvcs:restore", details)
 
     def _report(self, label: str, event: dict[str, Any]) -> None:
-        self.recorder.report(event)
+        if not self.recorder.report(event):
+            return
         details = {key: value for key, value in event.items() if key not in ("event", "time")}
         if event["event"] == "done":
             self._hand_out(label)

@@ -157,6 +157,7 @@ class PublisherNode(Node):
         return self._productions[label]
 
     def _report(self, event: dict[str, Any]) -> None:
-        self.recorder.report(event)
+        if not self.recorder.report(event):
+            return
         details = {key: value for key, value in event.items() if key != "event"}
         self.recorder.trace(f"kvcs:{event['event']}", details)
