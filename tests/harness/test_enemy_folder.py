@@ -215,3 +215,19 @@ def test_odd_evidence(
     """Whatever stands in texts and records, every command comes to an end and shows plain text."""
     code, _, complaint = after(ODD[name], good, tmp_path, capsys, command)
     assert code in (0, 1) or len(complaint.splitlines()) == 1
+
+
+def test_a_defect_of_our_own_is_not_charged_to_the_folder(
+    good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the records are those of a run, what `explain` stumbles over is told as what it is."""
+    from kvcs_conformance import catalogue
+    from kvcs_conformance.report import explanation
+
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    result = json.loads((good / "results.json").read_text())
+    monkeypatch.setattr(explanation, "timeline", broken)
+    with pytest.raises(KeyError, match="ours"):
+        explanation.explain_case(good, result, result["cases"][0], catalogue.load())

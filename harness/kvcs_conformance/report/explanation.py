@@ -18,6 +18,7 @@ from kvcs_conformance.catalogue import Catalogue
 from kvcs_conformance.errors import UsageError
 from kvcs_conformance.evidence.files import LOG_SUFFIX, RUN, case_folder, read_json
 from kvcs_conformance.evidence.read import Evidence, Record, read_evidence
+from kvcs_conformance.evidence.shape import odd_record
 from kvcs_conformance.report.events import ECHOES, describe
 from kvcs_conformance.report.octets import Octets, decode
 from kvcs_conformance.report.plain import plain, plain_values
@@ -140,10 +141,12 @@ def explain_case(
     evidence, trouble = _evidence(out, case, of_twin)
     try:
         return _explained(out, result, case, catalogue, of_twin, evidence, trouble)
-    except _ODD as error:  # records of other shapes than those of a run, made by somebody else
-        if evidence is None:
+    except _STUMBLES:
+        # Records that somebody else made are told as such; on those of a run it is our own fault.
+        odd = "" if evidence is None else odd_record(evidence)
+        if not odd:
             raise
-        trouble = f"its records are not what a run writes ({type(error).__name__}: {error})"
+        trouble = f"its records are not what a run writes ({odd})"
         return _explained(out, result, case, catalogue, of_twin, None, trouble)
 
 
@@ -222,7 +225,7 @@ def again(result: Mapping[str, Any], case: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-_ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+_STUMBLES = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 _WITHOUT_EVIDENCE = (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE, Verdict.HARNESS_ERROR)
 
 
