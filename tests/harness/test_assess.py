@@ -8,6 +8,7 @@ import pytest
 from kvcs_conformance import catalogue as catalogues
 from kvcs_conformance.cases import Judgement
 from kvcs_conformance.judge import assess
+from kvcs_conformance.judge.findings import Finding, Outcome
 from kvcs_conformance.verdicts import REASONS, ExitCode, Reason, Verdict, exit_code
 
 from tests.harness.evidence import (
@@ -145,3 +146,20 @@ def test_exit_codes(verdicts: list[str], code: ExitCode) -> None:
 def test_every_reason_has_a_meaning() -> None:
     """The list of reason codes is closed, and each code is explained."""
     assert set(REASONS) == set(Reason)
+
+
+@pytest.mark.parametrize(
+    ("own", "judged", "spoken"),
+    [
+        ((), ("KVCS-8-2", "KVCS-8-3"), ("KVCS-8-2", "KVCS-8-3")),
+        (("KVCS-8-3",), ("KVCS-8-2", "KVCS-8-3"), ("KVCS-8-3",)),
+        (("KVCS-8-3", "KVCS-4-1"), ("KVCS-8-2", "KVCS-8-3"), ("KVCS-8-3",)),
+        (("KVCS-4-1",), ("KVCS-8-2", "KVCS-8-3"), ("KVCS-4-1",)),
+    ],
+)
+def test_what_a_finding_speaks_of(
+    own: tuple[str, ...], judged: tuple[str, ...], spoken: tuple[str, ...]
+) -> None:
+    """A finding that names its own clauses charges no other, whatever its judgement is about."""
+    finding = Finding(Outcome.CONTRADICTED, "it is wrong", requires=own)
+    assert finding.speaking_of(judged).requires == spoken

@@ -38,9 +38,10 @@ class Finding:
     requires: tuple[str, ...] = ()
 
     def speaking_of(self, requires: tuple[str, ...]) -> Finding:
-        """The finding about these requirements; one that names its own keeps those of them."""
+        """The finding about these requirements; one that names its own keeps those of them, or its
+        own where none is of them: it never speaks of what it is not about."""
         own = tuple(name for name in self.requires if name in requires)
-        return replace(self, requires=own or requires)
+        return replace(self, requires=own or self.requires or requires)
 
     def as_json(self) -> dict[str, Any]:
         """Only what is set."""
