@@ -62,6 +62,13 @@ def test_a_report_without_a_member_is_malformed() -> None:
     assert recorder.report({"event": "something-of-its-own"})
 
 
+def test_a_report_may_be_about_no_publication() -> None:
+    """Who reused nothing says so with null; an Object always is of a publication."""
+    recorder = Recorder("consumer", lambda: 0.0)
+    assert recorder.report({"event": "reused-tokens", "tokens": 0, "publication": None})
+    assert not recorder.report({**ACCEPTED, "publication": None})
+
+
 def test_a_malformed_report_leaves_the_case_open() -> None:
     """What was not reported then proves nothing: the case is inconclusive and says why."""
     trouble = {"kind": "report", "text": "consumer sent a malformed report: layer: no"}
