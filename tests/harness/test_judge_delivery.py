@@ -105,6 +105,22 @@ def test_same_octets() -> None:
     assert found("same-octets", twice, more=own) == UPHELD
 
 
+def test_same_octets_of_two_steps() -> None:
+    """With `among` only what those steps got is compared; a datagram beside an Object of a Subgroup
+    denies the Delivery Mode, another difference that nothing changes (R003, R004)."""
+    asks = [asked(name, request=i) for i, name in enumerate("abc")]
+    other = payload(0, 0, data=b"tada")
+    seen = [*asks, obj(0, 0), obj(0, 0, request=1), obj(0, 0, request=2, octets=other)]
+    assert found("same-octets", seen, among=["a", "b"]) == UPHELD
+    content = ("KVCS-3.4-4", "KVCS-6-7", "KVCS-8-3", "MOQT-R003", "MOQT-R078")
+    mode = obj(0, 0, subgroup=None)
+    for changed, clauses in ((seen[-1], content), (mode, ("MOQT-R004",))):
+        changed[1]["request"] = 2
+        case = evidence("relay", {"consumer": [*seen[:-1], changed]})
+        (finding,) = JUDGES["same-octets"].function(case, {"among": ["b", "c"]})
+        assert clauses == finding.requires
+
+
 def test_groups_ascend() -> None:
     """Locations on a fetch ascend (KVCS-7.3-3)."""
     ask = asked("all")

@@ -87,6 +87,9 @@ def test_exactly() -> None:
     assert found("exactly", [*short, DONE], sent) == against(Reason.OBJECT_MISSING)
     assert found("exactly", ASKS, sent, objects=[]) == UNSEEN
     assert found("exactly", [*ASKS, DONE], sent, objects=[]) == UPHELD
+    filled = [*ASKS, obj(0, 0, via="fill"), DONE]
+    assert found("exactly", filled, sent, objects=[], via="subscription") == UPHELD
+    assert found("exactly", filled, sent, objects=[]) == against(Reason.OBJECT_UNEXPECTED)
 
 
 def test_first_object_kept() -> None:

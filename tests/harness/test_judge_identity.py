@@ -179,6 +179,15 @@ def test_publications_apart_other_fields() -> None:
     assert {Outcome.CONTRADICTED} == outcomes("publications-apart", seen, asked=[ASKED, ASKED])
 
 
+def test_publications_apart_two_as_one() -> None:
+    """Two contents under one identity, each with an ID of its own, deny the identity alone
+    (KVCS-2-2, KVCS-3.1-6)."""
+    other = {**ASKED, "tokens": [*range(1, 8), 99]}
+    seen = [announced(number=0), announced(number=1)]
+    expected = [(Outcome.CONTRADICTED, Reason.NAMESPACE_IDENTITY, ("KVCS-3.1-6",))]
+    assert expected == found("publications-apart", seen, asked=[ASKED, other])
+
+
 def ids(values: Iterable[int]) -> list[Event]:
     return [announced(*FIELDS, f"{value:032x}") for value in values]
 

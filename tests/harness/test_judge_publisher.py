@@ -13,6 +13,7 @@ from kvcs_conformance.verdicts import Reason
 
 from tests.harness.evidence import (
     NAMESPACE,
+    SCENARIO,
     Event,
     evidence,
     message,
@@ -156,7 +157,6 @@ def test_priority_is() -> None:
         (payload(0, 0, token_count=3), Reason.PAYLOAD_FIELD),
         (payload(0, 0, codec=2), Reason.PAYLOAD_FIELD),
         (payload(0, 0, data_length=3), Reason.PAYLOAD_LENGTH),
-        (payload(0, 0) + b"x", Reason.PAYLOAD_LENGTH),
         (payload(0, 0, digest=bytes(32)), Reason.PAYLOAD_DIGEST),
         (payload(0, 0)[:67], Reason.PAYLOAD_LENGTH),
         (b"", Reason.PAYLOAD_LENGTH),
@@ -167,6 +167,61 @@ def test_payloads_right_finds_each_wrong_field(octets: bytes, reason: Reason) ->
     digest with the SHA-256 of Data (KVCS-4-1 to KVCS-4-14)."""
     events = [obj(0, 0, octets=octets), *whole_track()[1:]]
     assert found("payloads-right", events) == {against(reason)}
+
+
+def clauses(octets: bytes, block: int = 1, track: str = "k.raw.s0") -> set[tuple[str, ...]]:
+    """The requirements that one payload at (1, block) breaks, finding by finding."""
+    scenario = {**SCENARIO, "appended": [2]}
+    events = [obj(1, block, track=track, octets=octets)]
+    case = evidence("publisher", {"consumer": events}, scenario=scenario)
+    return {f.requires for f in JUDGES["payloads-right"].function(case, {"tracks": [track]})}
+
+
+@pytest.mark.parametrize(
+    ("octets", "expected"),
+    [
+        (payload(1, 1, version=0), {("KVCS-4-3",)}),
+        (payload(1, 1, component=0x6B), {("KVCS-4-4",)}),
+        (payload(1, 1, component=2), {("KVCS-4-5",)}),
+        (payload(1, 1, layer=0, codec=3), {("KVCS-4-8",), ("KVCS-4-12",)}),
+        (payload(1, 1, token_start=1), {("KVCS-4-10",)}),
+        (payload(1, 1, data_length=72), {("KVCS-4-13",)}),
+        (payload(1, 1, data_length=3), {("KVCS-4-13",)}),
+        (payload(1, 1) + b"x", {("KVCS-4-13", "KVCS-3.4-3"), ("KVCS-4-14",)}),
+        (payload(1, 1)[:67], {("KVCS-4-1", "KVCS-3.4-3")}),
+        (b"", {("KVCS-4-1", "KVCS-3.4-3")}),
+    ],
+)
+def test_payloads_right_tells_each_field_its_clause(
+    octets: bytes, expected: set[tuple[str, ...]]
+) -> None:
+    """A wrong value breaks the requirement of its field and not the layout; one below Data Length
+    that no digest covers, that of one payload too (KVCS-4-2 to KVCS-4-14, KVCS-3.4-3)."""
+    assert expected == clauses(octets)
+
+
+def test_payloads_right_tells_a_relative_start() -> None:
+    """A Token Start counted from the segment's own first block denies the absolute index of the
+    block, too (KVCS-3.4-2)."""
+    relative = payload(1, 1, token_start=4)
+    assert {("KVCS-4-10", "KVCS-3.4-2")} == clauses(relative, track="k.raw.s1")
+    assert {("KVCS-4-10",)} == clauses(payload(1, 1, token_start=7), track="k.raw.s1")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token_count": bytes([4, 0, 0, 0])},
+        {"layer": bytes([1, 0, 0, 0]), "block": bytes([1, 0, 0, 0])},
+        {"codec": 0, "reserved": 1},
+        {"token_start": bytes([0, 0, 0, 4])},
+        {"flags": bytes(4)},
+    ],
+)
+def test_payloads_right_tells_another_layout(changes: dict[str, Any]) -> None:
+    """Another byte order, order or width of fields breaks the layout, and of the fields nothing is
+    told (KVCS-4-1)."""
+    assert {("KVCS-4-1",)} == clauses(payload(1, 1, **changes))
 
 
 def test_payloads_right_upholds() -> None:

@@ -69,9 +69,17 @@ def test_sections_carried(track: str, data: bytes) -> None:
 )
 def test_sections_carried_contradicted(track: str, data: bytes, clause: str) -> None:
     """Another section, or the two in the other order, contradict (KVCS-4-15, KVCS-4-16)."""
-    expected = [(Outcome.CONTRADICTED, Reason.TENSORS, (clause, "KVCS-4-17", "KVCS-3.3-4"))]
+    expected = [(Outcome.CONTRADICTED, Reason.TENSORS, (clause, "KVCS-4-17"))]
     seen = [carries(track, data)]
     assert expected == findings("sections-carried", seen, tracks=[f"{track}.s0"])
+
+
+def test_sections_carried_behind_the_first() -> None:
+    """A Group whose first Object alone is right has Objects that need another (KVCS-3.3-4)."""
+    seen = [carries("k.raw", K), obj(0, 1, octets=payload(0, 1, data=V))]
+    clauses = ("KVCS-4-15", "KVCS-4-17", "KVCS-3.3-4")
+    expected = [(Outcome.CONTRADICTED, Reason.TENSORS, clauses)]
+    assert expected == findings("sections-carried", seen, tracks=["k.raw.s0"])
 
 
 def test_sections_carried_compressed() -> None:

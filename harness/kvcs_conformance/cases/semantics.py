@@ -169,10 +169,10 @@ def _check_names(
     document: Document, here: tuple[Step, ...], arguments: Mapping[str, Any], names: Names
 ) -> None:
     """The nodes and labels that a judge word is given must be those of the case."""
-    for key in {"of", "as-delivered"} & arguments.keys():
-        if arguments[key] not in names.labels:
-            known = sorted(names.labels)
-            raise document.error((*here, key), unknown_word("label", arguments[key], known))
+    labels = [(key, arguments[key]) for key in ("of", "as-delivered") if key in arguments]
+    for key, label in [*labels, *(("among", one) for one in arguments.get("among", []))]:
+        if label not in names.labels:
+            raise document.error((*here, key), unknown_word("label", label, sorted(names.labels)))
     nodes = [arguments[key] for key in ("at", "publisher") if key in arguments]
     for node in [*nodes, *arguments.get("publishers", [])]:
         if node not in names.kinds:

@@ -15,6 +15,8 @@ from kvcs_conformance.verdicts import Reason
 LABEL = {"type": "string"}
 SPAN = {"type": "array", "minItems": 2, "maxItems": 2}
 _UNAUTHORIZED = 0x1
+_SAME_CONTENT = ("KVCS-3.4-4", "KVCS-6-7", "KVCS-8-3", "MOQT-R003", "MOQT-R078")
+_SAME_MODE = ("MOQT-R004",)
 
 
 def answer(evidence: Evidence, request: Asked) -> tuple[Record, Mapping[str, Any]] | None:
@@ -121,12 +123,17 @@ def came_both_ways(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fi
             yield unseen(f"{described(request)}: only by {', '.join(sorted(ways)) or 'nothing'}")
 
 
-@judge("same-octets", tracks=TRACKS)
+@judge("same-octets", tracks=TRACKS, among={"type": "array", "minItems": 2, "items": LABEL})
 def same_octets(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Whatever node gets an Object, however and how often: payload, Subgroup and priority at one
     Location are the same, and those that the publisher sent where its log is ours. Needs each
-    Object twice at least."""
+    Object twice at least. `among` limits it to what these steps got."""
     under_test = evidence.facts["sut"]
+    asked = {
+        (one.record.node, one.request)
+        for label in arguments.get("among", ())
+        for one in evidence.asked(label)
+    }
     for track in evidence.tracks(arguments.get("tracks", "data")):
         first: dict[tuple[int, int], Seen] = {}
         times: Counter[tuple[int, int]] = Counter()
@@ -136,6 +143,8 @@ def same_octets(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
                 continue
             for seen in evidence.objects(node, sent=_publishes(evidence, node)):
                 if seen.track != track or not seen.is_data:
+                    continue
+                if "among" in arguments and (node, seen.request) not in asked:
                     continue
                 times[seen.location] += 1
                 known = first.setdefault(seen.location, seen)
@@ -150,6 +159,7 @@ def same_octets(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
                 observed=f"{wrong.record.node}: {_content_text(wrong)}",
                 record=wrong.record,
                 octets=wrong.head.hex(),
+                requires=_changed(known, wrong),
             )
         elif not times or min(times.values()) < 2:
             yield unseen(f"{track}: not every Object was seen twice")
@@ -159,6 +169,12 @@ def same_octets(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
 
 def _publishes(evidence: Evidence, node: str) -> bool:
     return bool(evidence.facts["nodes"].get(node, {}).get("kind") == "publisher")
+
+
+def _changed(one: Seen, other: Seen) -> tuple[str, ...]:
+    """The requirements that speak of the difference: a datagram is of no Subgroup."""
+    modes = {one.subgroup is None, other.subgroup is None}
+    return _SAME_CONTENT if len(modes) == 1 else _SAME_MODE
 
 
 def _content(seen: Seen) -> tuple[object, ...]:

@@ -108,10 +108,18 @@ def _same_field(request: Asked, name: str, pairs: list[tuple[Seen, Seen]]) -> Fi
     return upheld(f"{described(request)}: {name} as published, {spoke} times")
 
 
-@judge("exactly", required=("of",), of=LABEL, objects=_PLACES, without=_PLACES)
+@judge(
+    "exactly",
+    required=("of",),
+    of=LABEL,
+    objects=_PLACES,
+    without=_PLACES,
+    via={"enum": ["subscription", "fill", "fetch"]},
+)
 def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each request of the step gets these Normal Objects (default: all that were published in its
-    track, `without` these), each once and no other. Absence counts once the delivery ended."""
+    track, `without` these), each once and no other; `via` limits it to what came that way. Absence
+    counts once the delivery ended."""
     requests = evidence.asked(arguments["of"])
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
@@ -124,11 +132,14 @@ def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
         }
         right = {(g, o) for g, o in arguments.get("objects", known)}
         right -= {(g, o) for g, o in arguments.get("without", ())}
-        yield _exactly(evidence, request, right)
+        yield _exactly(evidence, request, right, arguments.get("via"))
 
 
-def _exactly(evidence: Evidence, request: Asked, right: set[tuple[int, int]]) -> Finding:
-    got = [one for one in delivered(evidence, request) if one.status == "NORMAL"]
+def _exactly(
+    evidence: Evidence, request: Asked, right: set[tuple[int, int]], via: str | None
+) -> Finding:
+    came = (one for one in delivered(evidence, request) if via in (None, one.via))
+    got = [one for one in came if one.status == "NORMAL"]
     counts = Counter(one.location for one in got)
     twice = next((one for one in reversed(got) if counts[one.location] > 1), None)
     stray = next((one for one in got if one.location not in right), None)

@@ -219,12 +219,15 @@ def publications_apart(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
     elif len(found) < len(asked) and not fenced:
         yield unseen(f"{len(found)} of {len(asked)} productions were announced")
     elif len(found) < len(asked) or len(shown) != len(contents):
+        # Two contents under one identity are as many productions, each with its own ID.
+        as_one = len(found) == len(asked) and len(shown) < len(contents)
         yield contradicted(
             Reason.NAMESPACE_IDENTITY,
             f"{len(asked)} productions of {len(contents)} contents are not told apart as such",
             expected=f"{len(asked)} namespaces, {len(contents)} values of fields 0 to 3",
             observed=f"{len(found)} namespaces, {len(shown)} values of fields 0 to 3",
             record=found[-1][0] if found else None,
+            requires=("KVCS-3.1-6",) if as_one else (),
         )
     else:
         yield upheld(f"{len(found)} productions, each with its Publication ID", found[-1][0])

@@ -6,6 +6,7 @@ cannot hide itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kvcs_conformance.evidence.read import HEADER_OCTETS, Seen
@@ -29,7 +30,7 @@ CLAUSES = {
     "data_length": "KVCS-4-13",
     "digest": "KVCS-4-14",
 }
-"""The requirement that each field is about, besides the layout as a whole."""
+"""The requirement that each field is about; the layout as a whole has its own."""
 COMPONENTS = {"k": 1, "v": 2, "kv": 3}
 CODECS = {"raw": 1, "zstd": 2, "deflate": 3}
 """The codecs that the profile kvsp-p0 names, with their values."""
@@ -64,11 +65,44 @@ FIELDS: dict[str, Field] = {
     "data_length": Field(32, 4),
     "digest": Field(36, 32),
 }
+_UP_TO_DIGEST = {name: field for name, field in FIELDS.items() if name != "digest"}
 
 
 def is_whole(head: bytes) -> bool:
     """Whether the octets reach as far as the header does."""
     return len(head) >= HEADER_OCTETS
+
+
+def other_layout(head: bytes, right: Mapping[str, int]) -> bool:
+    """Whether a header that is not the right one has its octets at other places: fields in another
+    order or byte order, or of another width. The digest is left out: it shows by its value."""
+    expected = b"".join(right[name].to_bytes(f.length, "big") for name, f in _UP_TO_DIGEST.items())
+    found = head[: len(expected)]
+    if found == expected:
+        return False
+    if sorted(found) == sorted(expected):
+        return True
+    wrong = [name for name, field in _UP_TO_DIGEST.items() if field.read(head) != right[name]]
+    shown, told = (octets.replace(b"\0", b"") for octets in (found, expected))
+    shifted = shown.startswith(told) or told.startswith(shown)
+    return shifted and len(wrong) > 1
+
+
+def field_clauses(seen: Seen, name: str, right: Mapping[str, int], tokens: int) -> tuple[str, ...]:
+    """The requirements that a wrong value of a header field breaks; `tokens` are those of a block.
+
+    Token Start counted from the segment's own first block denies the absolute index. Octets behind
+    Data Length that the digest does not cover, either, are no part of one payload.
+    """
+    found = FIELDS[name].read(seen.head)
+    if name == "component" and found not in COMPONENTS.values():
+        return (COMPONENT_CLAUSE,)
+    if name == "token_start" and found == seen.object * tokens:
+        return (CLAUSES[name], ABSOLUTE_CLAUSE)
+    covered = FIELDS["digest"].read(seen.head) == right["digest"]
+    if name == "data_length" and found < right[name] and not covered:
+        return (CLAUSES[name], ONE_PAYLOAD_CLAUSE)
+    return (CLAUSES[name],)
 
 
 class Flaw(NamedTuple):

@@ -9,17 +9,17 @@ from typing import Any
 from kvcs_conformance.evidence.read import Evidence, Record, Seen
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.payload import (
-    ABSOLUTE_CLAUSE,
     CLAUSES,
     CODECS,
-    COMPONENT_CLAUSE,
     COMPONENTS,
     FIELDS,
     LAYOUT_CLAUSE,
     MAGIC,
     ONE_PAYLOAD_CLAUSE,
     VERSION,
+    field_clauses,
     is_whole,
+    other_layout,
 )
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
@@ -250,12 +250,15 @@ def priority_is(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
 def payloads_right(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Every payload is 68 octets of header and Data: magic, version, the track's component, flags
     0, layer = Group ID, block = Object ID, absolute token start, block size, codec, length, and
-    the SHA-256 of Data; Reserved has no rule (A6). `fields` limits it to these."""
+    the SHA-256 of Data; Reserved has no rule (A6). `fields` limits it to these. Each field that is
+    wrong is told once for a track; where the layout is another one, that is told instead."""
     wanted = arguments.get("fields", list(CLAUSES))
     for track, objects in by_track(evidence, arguments).items():
         data = [seen for seen in objects if seen.is_data]
-        findings = [finding for seen in data for finding in _payload(evidence, seen, wanted)]
-        yield from findings[:1]
+        findings: dict[int, Finding] = {}
+        for finding in (one for seen in data for one in _payload(evidence, seen, wanted)):
+            findings.setdefault(finding.offset, finding)
+        yield from findings.values()
         if not data:
             yield unseen(f"{track}: no Object was seen")
         elif not findings:
@@ -290,6 +293,7 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
         "data_length": length - 68,
         "digest": int(seen.payload["data_sha256"], 16),
     }
+    moved = other_layout(head, right)
     for name in wanted:
         field, value = FIELDS[name], right[name]
         if field.read(head) != value:
@@ -299,22 +303,14 @@ def _payload(evidence: Evidence, seen: Seen, wanted: list[str]) -> Iterator[Find
                     "digest": Reason.PAYLOAD_DIGEST,
                     "data_length": Reason.PAYLOAD_LENGTH,
                 }.get(name, Reason.PAYLOAD_FIELD),
-                f"{seen.track} {seen.location}: {name.replace('_', ' ')} is wrong",
+                f"{seen.track} {seen.location}: {name.replace('_', ' ')} is "
+                f"{'laid out otherwise' if moved else 'wrong'}",
                 expected=f"{value:#0{digits + 2}x}",
                 observed=f"{field.read(head):#0{digits + 2}x}",
                 record=seen.record,
                 octets=field.of(head).hex(),
                 offset=field.offset,
-                requires=_field_clauses(name, field.read(head)),
+                requires=(LAYOUT_CLAUSE,) if moved else field_clauses(seen, name, right, tokens),
             )
-
-
-def _field_clauses(name: str, found: int) -> tuple[str, ...]:
-    """The requirements that a wrong value of a header field breaks."""
-    if name == "component" and found not in COMPONENTS.values():
-        return (COMPONENT_CLAUSE, LAYOUT_CLAUSE)
-    if name == "token_start":
-        return (CLAUSES[name], LAYOUT_CLAUSE, ABSOLUTE_CLAUSE)
-    if name == "data_length":
-        return (CLAUSES[name], LAYOUT_CLAUSE, ONE_PAYLOAD_CLAUSE)
-    return (CLAUSES[name], LAYOUT_CLAUSE)
+            if moved:
+                return

@@ -29,7 +29,8 @@ def handed(evidence: Evidence, publisher: str = "publisher") -> dict[tuple[int, 
 def sections_carried(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Data of each Object of a raw track is the section that the publisher was handed: K, V, or K
     followed by V, so that the digest of a kv Object is the layer digest. Each Object is judged
-    by itself."""
+    by itself; where only those behind the first of a Group are wrong, they need what is before
+    them."""
     given = handed(evidence)
     for track, objects in by_track(evidence, arguments).items():
         component, codec, number = track.split(".")
@@ -54,14 +55,15 @@ def sections_carried(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
 
 
 def _other_section(seen: Seen, component: str, right: str) -> Finding:
-    clause = "KVCS-4-16" if component == "kv" else "KVCS-4-15"
+    clauses = ("KVCS-4-16" if component == "kv" else "KVCS-4-15", "KVCS-4-17")
+    dependent = ("KVCS-3.3-4",) if seen.object > 0 else ()
     return contradicted(
         Reason.TENSORS,
         f"{seen.track} {seen.location}: Data is not the {component.upper()} section of its block",
         expected=f"Data with the SHA-256 {right}",
         observed=f"{seen.payload['data_sha256']}",
         record=seen.record,
-        requires=(clause, "KVCS-4-17", "KVCS-3.3-4"),
+        requires=clauses + dependent,
     )
 
 

@@ -293,7 +293,7 @@ class AnchorABlockShort(Publication):
 
 @mutant(
     "publisher/fills-up-last-block",
-    requires=("KVCS-2-1", "KVCS-2-3", "KVCS-4-11"),
+    requires=("KVCS-2-1", "KVCS-2-3", "KVCS-3.1-6", "KVCS-4-11"),
     reasons=(*_IDENTITY, Reason.MANIFEST_SEGMENTS, Reason.ORDER_OBJECTS, Reason.MARK_GROUP),
 )
 class FillsUpLastBlock(Publisher):

@@ -54,7 +54,8 @@ class _Correcting(LocalTrack):
             corrected = TrackStore(complete=True)
             for item in tuple(self.store):
                 corrected.add(_corrected(item))
-                corrected.published(item.location)
+            if self.largest is not None:
+                corrected.published(self.largest)
             self.store = corrected
         super().finish(code, reason)
 

@@ -150,7 +150,7 @@ class ServesNewestSubscription(LocalTrack):
 
 @track_mutant(
     "publisher/accepts-and-sends-nothing",
-    requires=("MOQT-R121",),
+    requires=("MOQT-R114", "MOQT-R121"),
     reasons=(Reason.OBJECT_MISSING,),
 )
 class AcceptsAndSendsNothing(LocalTrack):

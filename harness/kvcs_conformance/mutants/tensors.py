@@ -35,7 +35,11 @@ class _Sections(Publication):
         raise NotImplementedError
 
 
-@mutant("publisher/swaps-octets-of-elements", requires=("KVCS-4-15",), reasons=_TENSORS)
+@mutant(
+    "publisher/swaps-octets-of-elements",
+    requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17"),
+    reasons=_TENSORS,
+)
 class SwapsOctetsOfElements(_Sections):
     """Elements go out with their octets in the other order."""
 
@@ -48,7 +52,11 @@ class SwapsOctetsOfElements(_Sections):
         return [swapped(one) for one in k], [swapped(one) for one in v]
 
 
-@mutant("publisher/heads-before-tokens", requires=("KVCS-4-15",), reasons=_TENSORS)
+@mutant(
+    "publisher/heads-before-tokens",
+    requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17"),
+    reasons=_TENSORS,
+)
 class HeadsBeforeTokens(_Sections):
     """Sections are laid out head by head although the descriptor says token by token."""
 
@@ -63,7 +71,11 @@ class HeadsBeforeTokens(_Sections):
         return [turned(one) for one in k], [turned(one) for one in v]
 
 
-@mutant("publisher/pairs-v-of-next-block", requires=("KVCS-4-15", "KVCS-4-17"), reasons=_TENSORS)
+@mutant(
+    "publisher/pairs-v-of-next-block",
+    requires=("KVCS-4-15", "KVCS-4-16", "KVCS-4-17"),
+    reasons=_TENSORS,
+)
 class PairsVOfNextBlock(_Sections):
     """The v Object of a block carries the V section of the next one."""
 
@@ -71,7 +83,11 @@ class PairsVOfNextBlock(_Sections):
         return k, [*v[1:], *v[:1]]
 
 
-@mutant("publisher/codes-deltas", requires=("KVCS-3.3-4", "KVCS-4-15"), reasons=_TENSORS)
+@mutant(
+    "publisher/codes-deltas",
+    requires=("KVCS-3.3-4", "KVCS-4-15", "KVCS-4-16", "KVCS-4-17"),
+    reasons=_TENSORS,
+)
 class CodesDeltas(_Sections):
     """A block's Data is its difference to the block before, so that none stands by itself."""
 
@@ -181,8 +197,8 @@ class PublishesAtTheEnd(Publication):
 
 @mutant(
     "publisher/appends-pass-to-segment-0",
-    requires=("KVCS-3.3-3", "KVCS-4-9"),
-    reasons=(Reason.OBJECT_UNEXPECTED, Reason.PAYLOAD_FIELD),
+    requires=("KVCS-3.3-3", "KVCS-3.4-1", "KVCS-4-9"),
+    reasons=(Reason.OBJECT_UNEXPECTED, Reason.ORDER_OBJECTS, Reason.PAYLOAD_FIELD),
 )
 class AppendsPassToSegment0(Publication):
     """A later pass goes on in the tracks of segment 0, as further Objects of its Groups."""
