@@ -243,6 +243,8 @@ def test_streams_end() -> None:
     assert found("streams-end", [*begin, FENCE], how="reset") == against(Reason.STREAM_END)
     assert found("streams-end", begin, how="fin") == UNSEEN
     assert found("streams-end", begin, how="fin", group=9) == UNSEEN
+    stop = ("moqt:stop_sent", {"stream": 3, "code": 1})
+    assert found("streams-end", [*begin, stop, reset(3)], how="fin") == UNSEEN
 
 
 def test_done_counts_streams() -> None:

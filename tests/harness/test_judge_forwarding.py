@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kvcs_conformance.verdicts import Reason
 
-from tests.harness.evidence import Event, obj
+from tests.harness.evidence import Event, asked, obj
 from tests.harness.relaylog import (
     DELIVERED,
     DONE,
@@ -70,8 +70,22 @@ def test_as_published_knows_what_a_fetch_may_drop() -> None:
     live = obj(3, 4, properties="")
     lost = found("as-published", [*ASKS, live], sent, fields=["object-gap"])
     assert lost == against(Reason.PROPERTY_CHANGED)
+    other = obj(3, 4, subgroup=None)
+    assert found("as-published", [*ASKS, other], sent, fields=["subgroup"]) == UNSEEN
     stray = found("as-published", [*ASKS, obj(8, 8)], sent, fields=["payload"])
     assert stray == against(Reason.OBJECT_UNEXPECTED)
+
+
+def test_as_published_beyond_an_earlier_step() -> None:
+    """A priority that had changed when the earlier step got the Object is left to that step (R003,
+    R205)."""
+    sent = [published(3, 4, priority=9)]
+    first = [asked("first", "SUBSCRIBE"), obj(3, 4, priority=9)]
+    changed = [asked("x", request=2), obj(3, 4, priority=128, via="fetch", request=2)]
+    wanted: dict[str, Any] = {"fields": ["priority"], "beyond": "first"}
+    assert found("as-published", [*first, *changed], sent, **wanted) == against(Reason.PRIORITY)
+    early = [*first[:-1], obj(3, 4, priority=128)]
+    assert found("as-published", [*early, *changed], sent, **wanted) == UNSEEN
 
 
 def test_exactly() -> None:
@@ -90,6 +104,9 @@ def test_exactly() -> None:
     filled = [*ASKS, obj(0, 0, via="fill"), DONE]
     assert found("exactly", filled, sent, objects=[], via="subscription") == UPHELD
     assert found("exactly", filled, sent, objects=[]) == against(Reason.OBJECT_UNEXPECTED)
+    assert found("exactly", [*both, DONE], sent, objects=[[0, 1]], others=True) == UPHELD
+    lost = found("exactly", [*short, DONE], sent, objects=[[0, 1]], others=True)
+    assert lost == against(Reason.OBJECT_MISSING)
 
 
 def test_first_object_kept() -> None:

@@ -37,6 +37,16 @@ def found(word: str, events: list[Event], **arguments: Any) -> set[tuple[Outcome
     return {(f.outcome, f.reason) for f in JUDGES[word].function(case, arguments)}
 
 
+def charged(word: str, events: list[Event], **arguments: Any) -> set[str]:
+    """The rows that the findings of a judge word against the peer name."""
+    findings = JUDGES[word].function(evidence("relay", {"hostile": events}), arguments)
+    return {row for f in findings if f.outcome is Outcome.CONTRADICTED for row in f.requires}
+
+
+def wrote(octets: str) -> Event:
+    return report("wrote", label="tries", attempt="one", on="request", octets=octets, end="")
+
+
 def closed(code: int | None, *, by_peer: bool = True) -> Event:
     return report(
         "attempt-closed", label="tries", attempt="one", code=code, reason="why", by_peer=by_peer
@@ -78,6 +88,9 @@ def test_session_closed_with() -> None:
     assert judged(LIVES, codes=[3]) == against(Reason.CLOSE_ABSENT)
     assert judged(codes=[3]) == UNSEEN
     assert judged(closed(3, by_peer=False), codes=[3]) == UNSEEN
+    gone = report("closed", code=3, reason="why", by_peer=True)
+    assert judged(was_asked(), LIVES, gone, codes=[3]) == against(Reason.CLOSE_ABSENT)
+    assert judged(was_asked(), gone, LIVES, codes=[3]) == UNSEEN
     assert judged(closed(1), preferred=[3]) == {(Outcome.DEPARTS, Reason.CLOSE_CODE)}
     assert found("session-closed-with", [], of="tries", codes=[3]) == UNSEEN
 
@@ -112,6 +125,8 @@ def test_attempt_refused_and_accepted() -> None:
     assert found("attempt-refused", [BEGUN, closed(3)], of="tries", codes=[1]) == against(
         Reason.CLOSE_UNEXPECTED
     )
+    shut: dict[str, Any] = {"of": "tries", "codes": [1], "close": "unseen"}
+    assert found("attempt-refused", [BEGUN, closed(3)], **shut) == UNSEEN
     assert found("attempt-accepted", more, of="tries") == UPHELD
     assert found("attempt-accepted", more, of="tries", answers=2) == against(Reason.REQUEST_REFUSED)
     assert found("attempt-accepted", [BEGUN, LIVES], of="tries") == against(Reason.REQUEST_REFUSED)
@@ -129,6 +144,23 @@ def test_answered_once() -> None:
     assert found("answered-once", twice, of="tries", answers=2) == UPHELD
     assert found("answered-once", [BEGUN, probe, LIVES], of="tries") == against(Reason.REQUEST_CODE)
     assert found("answered-once", once[:2], of="tries") == UNSEEN
+    lenient: dict[str, Any] = {"of": "tries", "silence": "unseen"}
+    assert found("answered-once", [BEGUN, probe, LIVES], **lenient) == UNSEEN
+    assert found("answered-once", twice, **lenient) == against(Reason.ANSWER_REPEATED)
+
+
+def test_answered_once_names_what_is_broken() -> None:
+    """A second answer breaks the row of its message (R110); none breaks R001 as well, or R059 where
+    the direction ended; one for two updates breaks R064 and R068."""
+    ok = said("RequestOk")
+    twice = [BEGUN, wrote("0300"), ok, ok, LIVES]
+    assert charged("answered-once", twice, of="tries") == {"MOQT-R110"}
+    silent = [BEGUN, wrote("0d00"), LIVES]
+    assert charged("answered-once", silent, of="tries") == {"MOQT-R001"}
+    fin = [*silent[:2], ended("fin"), LIVES]
+    assert charged("answered-once", fin, of="tries") == {"MOQT-R059"}
+    updates = [BEGUN, wrote("0200"), ok, LIVES]
+    assert {"MOQT-R064", "MOQT-R068"} <= charged("answered-once", updates, of="tries", answers=2)
 
 
 def test_attempt_ends_with() -> None:
@@ -144,6 +176,8 @@ def test_attempt_ends_with() -> None:
         Reason.END_WRONG
     )
     assert found("attempt-ends-with", silent[:2], of="tries") == UNSEEN
+    accepted = [BEGUN, said("RequestOk"), LIVES]
+    assert found("attempt-ends-with", accepted, of="tries") == UNSEEN
 
 
 def test_attempt_dropped_and_kept() -> None:
@@ -159,10 +193,13 @@ def test_attempt_dropped_and_kept() -> None:
 
 
 def test_attempt_stops_data() -> None:
-    """STOP_SENDING of a unidirectional stream upholds."""
+    """STOP_SENDING of a unidirectional stream upholds; what was accepted need not be stopped
+    (R122)."""
     stopped = [BEGUN, ended("stop", 6, 1), LIVES]
     assert found("attempt-stops-data", stopped, of="tries") == UPHELD
-    other = [BEGUN, ended("stop", 4, 1), LIVES]
+    accepted = [BEGUN, said("RequestOk"), ended("stop", 4, 1), LIVES]
+    assert found("attempt-stops-data", accepted, of="tries") == UNSEEN
+    other = [BEGUN, said("RequestError", code=1), ended("stop", 4, 1), LIVES]
     assert found("attempt-stops-data", other, of="tries") == against(Reason.END_WRONG)
     assert found("attempt-stops-data", [BEGUN], of="tries") == UNSEEN
 
@@ -225,6 +262,8 @@ def test_renewal_refused() -> None:
     )
     for short in ([updated(), no, done], [updated()], []):
         assert found("renewal-refused", short, of="u") == UNSEEN
+    assert charged("renewal-refused", [updated(), no, FENCE], of="u") == {"MOQT-R065"}
+    assert charged("renewal-refused", leak, of="u") == {"KVCS-8-4", "MOQT-R208"}
 
 
 def test_renewal_accepted() -> None:
@@ -257,6 +296,7 @@ def test_bounded() -> None:
     assert found("bounded", wrong, of="x", most=1) == against(Reason.REQUEST_CODE)
     final = [*ask, answered("FetchOk", 0), load(1, retry=0), load(2)]
     assert found("bounded", final, of="x", most=1) == against(Reason.REQUEST_CODE)
+    assert charged("bounded", final, of="x", most=1) == {"KVCS-10-10"}
 
 
 def listed(*events: Event, **arguments: Any) -> set[tuple[Outcome, Reason | None]]:
@@ -298,6 +338,8 @@ def test_names_listed() -> None:
     assert listed(*shown, FENCE, gone=["mine"], **both) == against(Reason.NAMESPACE_ABSENT)
     early = [*told(NAMESPACE), *told(OTHER, ended=True), FENCE]
     assert listed(*early, gone=["mine"], **both) == against(Reason.NAMESPACE_ABSENT)
+    no = answered("RequestError", 2, code=1)
+    assert listed(no, *told(NAMESPACE), FENCE, **both) == UNSEEN
 
 
 def test_no_publish() -> None:

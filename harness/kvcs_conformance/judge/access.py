@@ -16,6 +16,7 @@ KIND = {"type": "string"}
 _UNAUTHORIZED = 0x1
 _EXCESSIVE_LOAD = 0x9
 _UPDATE_FAILED = 0x8
+_AUTHORISED = ("KVCS-8-4", "MOQT-R208")
 
 
 def chosen(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Asked]:
@@ -165,6 +166,7 @@ def renewal_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 expected="REQUEST_ERROR and no fill",
                 observed="an Object by fill",
                 record=leak,
+                requires=_AUTHORISED,
             )
         elif got is None:
             yield unseen(f"{what}: no answer came")
@@ -175,6 +177,7 @@ def renewal_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 expected="REQUEST_ERROR " + " or ".join(f"{code:#x}" for code in codes),
                 observed=got.data["response"]["type"],
                 record=got,
+                requires=_AUTHORISED,
             )
         elif got.data["response"]["code"] not in codes:
             yield contradicted(
@@ -183,6 +186,7 @@ def renewal_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 expected=" or ".join(f"{code:#x}" for code in codes),
                 observed=f"{got.data['response']['code']:#x}",
                 record=got,
+                requires=_AUTHORISED,
             )
         elif fence is None:
             yield unseen(f"{what}: refused, but no fence came after it")
@@ -195,6 +199,7 @@ def renewal_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[F
                 expected="PUBLISH_DONE UPDATE_FAILED (0x8)",
                 observed="no PUBLISH_DONE" if done is None else f"{done.data['code']:#x}",
                 record=got,
+                requires=("MOQT-R065",),
             )
         else:
             yield upheld(f"{what}: refused", got)
@@ -262,6 +267,7 @@ def bounded(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
             expected="Retry Interval of 1 or more",
             observed="0: not again",
             record=hasty[0],
+            requires=("KVCS-10-10",),
         )
     else:
         yield upheld(f"{len(accepted)} accepted, {len(refusals)} refused with EXCESSIVE_LOAD")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from kvcs_conformance.evidence.read import Asked, Evidence
-from kvcs_conformance.judge.delivery import LABEL, described, fenced
+from kvcs_conformance.judge.delivery import LABEL, answer, described, fenced
 from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
 from kvcs_conformance.judge.registry import judge
@@ -26,7 +26,8 @@ Name: TypeAlias = tuple[str, ...]
 def names_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The step's SUBSCRIBE_NAMESPACE is shown exactly the publications of `publishers` and the
     namespaces that the steps `announced` announced, each once; for those of `gone` NAMESPACE_DONE
-    comes after it, for no others. Absence counts behind a fence of the node."""
+    comes after it, for no others. Absence counts behind a fence of the node, and only when all
+    that was to be announced was accepted."""
     right = {
         tuple(evidence.facts["publications"][name]["namespace"])
         for name in arguments.get("publishers", [])
@@ -34,8 +35,17 @@ def names_listed(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
     for label in arguments.get("announced", []):
         right |= _announced(evidence, label)
     gone = set().union(*(_announced(evidence, label) for label in arguments.get("gone", [])))
+    refused = [
+        one
+        for label in arguments.get("announced", [])
+        for one in evidence.asked(label)
+        if (got := answer(evidence, one)) is not None and got[1]["type"] == "RequestError"
+    ]
     for request in evidence.asked(arguments["of"]):
-        yield _disorder(evidence, request) or _listed(evidence, request, right, gone)
+        if refused:
+            yield unseen(f"{described(refused[0])}: refused, so there is less to list")
+        else:
+            yield _disorder(evidence, request) or _listed(evidence, request, right, gone)
 
 
 def _announced(evidence: Evidence, label: str) -> set[Name]:
@@ -73,6 +83,7 @@ def _disorder(evidence: Evidence, request: Asked) -> Finding | None:
                 observed="/".join(suffix),
                 record=record,
                 octets=record.data["raw"],
+                requires=("MOQT-R196",),
             )
     return None
 
@@ -93,6 +104,7 @@ def _listed(evidence: Evidence, request: Asked, right: set[Name], gone: set[Name
                     expected=f"{len(right)} namespaces",
                     observed="/".join(name),
                     record=record,
+                    requires=("KVCS-3.1-7", "KVCS-7.1-2"),
                 )
             if told[name] > 1 and name not in ended:
                 return contradicted(
@@ -101,6 +113,7 @@ def _listed(evidence: Evidence, request: Asked, right: set[Name], gone: set[Name
                     expected="NAMESPACE once",
                     observed="/".join(name),
                     record=record,
+                    requires=("KVCS-7.1-2", "MOQT-R193"),
                 )
         else:
             ended.add(name)
@@ -111,6 +124,7 @@ def _listed(evidence: Evidence, request: Asked, right: set[Name], gone: set[Name
                     expected="no NAMESPACE_DONE",
                     observed="/".join(name),
                     record=record,
+                    requires=("MOQT-R193",),
                 )
     if not fenced(evidence, request):
         return unseen(f"{described(request)}: no fence came after it")
@@ -124,6 +138,7 @@ def _listed(evidence: Evidence, request: Asked, right: set[Name], gone: set[Name
             expected="/".join((missing or stale)[0]),
             observed=f"{len(told)} shown, {len(ended)} taken back before the fence",
             record=request.record,
+            requires=("KVCS-3.1-7" if missing else "KVCS-7.1-2", "MOQT-R193"),
         )
     return upheld(f"{described(request)}: {len(told)} shown, {len(ended)} taken back")
 

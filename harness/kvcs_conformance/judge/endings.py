@@ -47,7 +47,7 @@ def _done(evidence: Evidence, request: Asked) -> tuple[Record, dict[str, Any]] |
 def streams_end(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The data streams of the step's requests (of one `group`, of one `via`) end with FIN, or with
     a reset and one of these `codes`. A stream without end counts against the relay behind a later
-    fence of the node, or behind PUBLISH_DONE."""
+    fence of the node, or behind PUBLISH_DONE; one that the node itself stopped says nothing."""
     how, via = arguments["how"], arguments.get("via")
     for request in evidence.asked(arguments["of"]):
         streams = [
@@ -66,7 +66,19 @@ def streams_end(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Findi
             yield unseen(f"{described(request)}: no such stream came")
             continue
         for stream in streams:
-            yield _ended_right(evidence, request, stream, how, arguments.get("codes"))
+            if stopped(evidence, request.record.node, stream):
+                yield unseen(f"{described(request)}: {stream} was stopped by who asked")
+            else:
+                yield _ended_right(evidence, request, stream, how, arguments.get("codes"))
+
+
+def stopped(evidence: Evidence, node: str, stream: Stream) -> bool:
+    """Whether the node asked its peer to stop this data stream before it had ended."""
+    end = stream.fin or stream.reset
+    return any(
+        record.data["stream"] == stream.id and (end is None or record.index < end.index)
+        for record in evidence.records(node, "moqt:stop_sent")
+    )
 
 
 def _ended_right(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -62,11 +62,19 @@ _FIELDS: dict[str, tuple[Reason, Callable[[Seen], object]]] = {
     of=LABEL,
     fields={"type": "array", "minItems": 1, "items": {"enum": list(_FIELDS)}},
     via={"enum": ["subscription", "fill", "fetch"]},
+    beyond=LABEL,
 )
 def as_published(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each Object that came for the step's requests has these fields as the origin first published
-    it there; a gap property may be left out of a fetch. Needs an Object that has the field."""
+    it there; a gap property may be left out of a fetch. What comes in a datagram has no subgroup to
+    compare. Needs an Object that has the field. With `beyond`, a field that had changed already
+    when the step of that label got the Object says nothing."""
     known = first_published(evidence)
+    earlier = {
+        place(one): one
+        for request in evidence.asked(arguments.get("beyond", ""))
+        for one in delivered(evidence, request)
+    }
     for request in evidence.asked(arguments["of"]):
         objects = [
             one for one in delivered(evidence, request) if arguments.get("via", one.via) == one.via
@@ -82,7 +90,14 @@ def as_published(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Find
             )
             continue
         for name in arguments["fields"]:
-            yield _same_field(request, name, [(known[place(one)], one) for one in objects])
+            _, look = _FIELDS[name]
+            pairs = [(known[place(one)], one) for one in objects]
+            pairs = [
+                (right, one)
+                for right, one in pairs
+                if look(earlier.get(place(one), right)) == look(right)
+            ]
+            yield _same_field(request, name, pairs)
 
 
 def _same_field(request: Asked, name: str, pairs: list[tuple[Seen, Seen]]) -> Finding:
@@ -92,6 +107,8 @@ def _same_field(request: Asked, name: str, pairs: list[tuple[Seen, Seen]]) -> Fi
         wanted, got = look(right), look(one)
         if wanted is None and got is None:
             continue
+        if name == "subgroup" and (wanted is None or got is None):
+            continue  # the mode has changed, which is another field
         dropped = got is None and one.via != "subscription" and name.endswith("-gap")
         if wanted != got and not dropped:
             return contradicted(
@@ -115,11 +132,12 @@ def _same_field(request: Asked, name: str, pairs: list[tuple[Seen, Seen]]) -> Fi
     objects=_PLACES,
     without=_PLACES,
     via={"enum": ["subscription", "fill", "fetch"]},
+    others={"const": True},
 )
 def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each request of the step gets these Normal Objects (default: all that were published in its
-    track, `without` these), each once and no other; `via` limits it to what came that way. Absence
-    counts once the delivery ended."""
+    track, `without` these), each once and no other; `via` limits it to what came that way, with
+    `others` more may come. Absence counts once the delivery ended."""
     requests = evidence.asked(arguments["of"])
     if not requests:
         yield unseen(f"no request is labelled {arguments['of']!r}")
@@ -132,14 +150,15 @@ def exactly(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
         }
         right = {(g, o) for g, o in arguments.get("objects", known)}
         right -= {(g, o) for g, o in arguments.get("without", ())}
-        yield _exactly(evidence, request, right, arguments.get("via"))
+        yield _exactly(evidence, request, right, arguments)
 
 
 def _exactly(
-    evidence: Evidence, request: Asked, right: set[tuple[int, int]], via: str | None
+    evidence: Evidence, request: Asked, right: set[tuple[int, int]], arguments: Mapping[str, Any]
 ) -> Finding:
+    via, others = arguments.get("via"), arguments.get("others", False)
     came = (one for one in delivered(evidence, request) if via in (None, one.via))
-    got = [one for one in came if one.status == "NORMAL"]
+    got = [one for one in came if one.status == "NORMAL" and (not others or one.location in right)]
     counts = Counter(one.location for one in got)
     twice = next((one for one in reversed(got) if counts[one.location] > 1), None)
     stray = next((one for one in got if one.location not in right), None)
@@ -175,7 +194,8 @@ def _exactly(
         )
     if missing or (not right and end is None):
         return unseen(f"{described(request)}: {missing} have not come, nor an end")
-    return upheld(f"{described(request)}: {len(right)} Objects once each, no other")
+    what = "once each" if others else "once each, no other"
+    return upheld(f"{described(request)}: {len(right)} Objects {what}")
 
 
 def _runs(evidence: Evidence, request: Asked) -> Iterator[tuple[Stream, list[Seen]]]:

@@ -16,9 +16,16 @@ CODES = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum":
 
 
 _ANSWERS = ("RequestOk", "RequestError", "SubscribeOk", "FetchOk")
+_NUMBER: Mapping[str, tuple[str, ...]] = {
+    "02": ("MOQT-R064", "MOQT-R068"),
+    "03": ("MOQT-R110",),
+    "06": ("MOQT-R191",),
+    "1d": ("MOQT-R111",),
+}
+"""By type of what was written: how often it is answered, then that it is."""
 
 
-def _message(record: Record) -> Mapping[str, Any]:
+def message_of(record: Record) -> Mapping[str, Any]:
     message: Mapping[str, Any] = record.data["message"]
     return message
 
@@ -41,7 +48,11 @@ class Tried:
     @property
     def answers(self) -> list[Record]:
         """The OKs and errors among the messages."""
-        return [record for record in self.messages if _message(record)["type"] in _ANSWERS]
+        return [record for record in self.messages if message_of(record)["type"] in _ANSWERS]
+
+    @property
+    def refused(self) -> bool:
+        return any(message_of(record)["type"] == "RequestError" for record in self.answers)
 
     @property
     def by_peer(self) -> bool:
@@ -94,14 +105,17 @@ def _wanted(codes: list[int]) -> str:
 def session_closed_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each attempt of the step has its session closed by the peer, with one of `codes` (default:
     any), best with one of `preferred`. A session that answers a probe, and another one later,
-    was not closed."""
+    was not closed; where it answers what a peer asked for the sake of the node's own session, that
+    counts while that one is open."""
     codes = arguments.get("codes", [])
     preferred = arguments.get("preferred", codes)
     tries = attempts(evidence, arguments["of"])
     if not tries:
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
-        if tried.lives is not None:
+        if tried.lives is not None and tried.asked and _alone(evidence, tried.lives):
+            yield unseen(f"{tried.name}: the session of who asked had been closed")
+        elif tried.lives is not None:
             yield contradicted(
                 Reason.CLOSE_ABSENT,
                 f"{tried.name}: the session went on",
@@ -135,12 +149,18 @@ def session_closed_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterat
             yield upheld(f"{tried.name}: closed with {close_text(tried.closed)}", tried.closed)
 
 
+def _alone(evidence: Evidence, lives: Record) -> bool:
+    """Whether the node's own session was closed before: what was asked for it is taken back."""
+    closed = next(evidence.records(lives.node, "kvcs:closed"), None)
+    return closed is not None and closed.index < lives.index
+
+
 def _answered(tried: Tried) -> str:
-    kinds = [_message(record)["type"] for record in tried.answers]
+    kinds = [message_of(record)["type"] for record in tried.answers]
     return f", and what was written with {kinds[-1]}" if kinds else ""
 
 
-def _ended(tried: Tried) -> Finding | None:
+def not_alive(tried: Tried) -> Finding | None:
     """A finding when the session of an attempt that should live did not."""
     if tried.closed is not None:
         if not tried.by_peer:
@@ -166,7 +186,7 @@ def session_lives(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
     if not tries:
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
-        yield _ended(tried) or upheld(f"{tried.name}: the session goes on", tried.lives)
+        yield not_alive(tried) or upheld(f"{tried.name}: the session goes on", tried.lives)
 
 
 @judge(
@@ -176,17 +196,21 @@ def session_lives(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
     codes=CODES,
     preferred=CODES,
     answers={"type": "integer", "minimum": 1},
+    close={"const": "unseen"},
 )
 def attempt_refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The last thing that each attempt of the step asked (its answer number `answers`, default 1)
-    is refused with REQUEST_ERROR and one of `codes`, best of `preferred`; the session lives."""
+    is refused with REQUEST_ERROR and one of `codes`, best of `preferred`; the session lives. With
+    `close: unseen` a session that does not live says nothing."""
     codes = arguments["codes"]
     tries = attempts(evidence, arguments["of"])
     if not tries:
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
         record = _answer(tried, arguments)
-        if finding := _ended(tried):
+        if tried.closed is not None and "close" in arguments:
+            yield unseen(f"{tried.name}: the session was closed")
+        elif finding := not_alive(tried):
             yield finding
         elif record is None:
             yield contradicted(
@@ -210,14 +234,14 @@ def attempt_accepted(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
         record = _answer(tried, arguments)
-        if finding := _ended(tried):
+        if finding := not_alive(tried):
             yield finding
-        elif record is None or _message(record)["type"] == "RequestError":
+        elif record is None or message_of(record)["type"] == "RequestError":
             yield contradicted(
                 Reason.REQUEST_REFUSED,
                 f"{tried.name}: not accepted",
                 expected="an OK",
-                observed="nothing" if record is None else _error(_message(record)),
+                observed="nothing" if record is None else _error(message_of(record)),
                 record=record or tried.lives,
                 octets=tried.wrote,
             )
@@ -231,7 +255,7 @@ def _answer(tried: Tried, arguments: Mapping[str, Any]) -> Record | None:
 
 
 def _refusal(what: str, record: Record, arguments: Mapping[str, Any]) -> Finding:
-    message = _message(record)
+    message = message_of(record)
     codes = arguments["codes"]
     if message["type"] != "RequestError":
         return contradicted(
@@ -270,126 +294,47 @@ def _error(message: Mapping[str, Any]) -> str:
     return f"REQUEST_ERROR {message['code']:#x} {message.get('reason', '')}".strip()
 
 
-@judge("answered-once", required=("of",), of=LABEL, answers={"type": "integer", "minimum": 1})
+@judge(
+    "answered-once",
+    required=("of",),
+    of=LABEL,
+    answers={"type": "integer", "minimum": 1},
+    silence={"const": "unseen"},
+)
 def answered_once(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """Each attempt of the step gets exactly so many answers (default 1) on its request streams
-    before its second probe is answered: none is missing, none comes twice."""
+    before its second probe is answered: none is missing, none comes twice. With `silence: unseen`
+    a missing answer says nothing."""
     right = arguments.get("answers", 1)
     tries = attempts(evidence, arguments["of"])
     if not tries:
         yield unseen(f"no attempt is labelled {arguments['of']!r}")
     for tried in tries:
         got = tried.answers
-        if finding := _ended(tried):
+        if finding := not_alive(tried):
             yield finding
+        elif len(got) < right and "silence" in arguments:
+            yield unseen(f"{tried.name}: {len(got)} answers of {right} came")
         elif len(got) != right:
             yield contradicted(
                 Reason.ANSWER_REPEATED if len(got) > right else Reason.REQUEST_CODE,
                 f"{tried.name}: {len(got)} answers",
                 expected=f"{right} answers",
-                observed=", ".join(_error(_message(record)) for record in got) or "none",
+                observed=", ".join(_error(message_of(record)) for record in got) or "none",
                 record=got[-1] if got else tried.lives,
+                requires=_broken(tried, right),
             )
         else:
             yield upheld(f"{tried.name}: {right} answers", got[-1])
 
 
-@judge("attempt-ends-with", required=("of",), of=LABEL, status=CODES)
-def attempt_ends_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The peer ends its side of the request stream that each attempt of the step heard of last, by
-    FIN or reset; with `status`, PUBLISH_DONE with one of these codes comes before."""
-    status = arguments.get("status", [])
-    for tried in attempts(evidence, arguments["of"]):
-        done = next((r for r in tried.messages if _message(r)["type"] == "PublishDone"), None)
-        last = tried.messages[-1].data["stream"] if tried.messages else None
-        end = next((r for r in tried.ends if r.data["stream"] == last), None)
-        wanted = "PUBLISH_DONE " + " or ".join(f"{code:#x}" for code in status) if status else ""
-        if finding := _ended(tried):
-            yield finding
-        elif status and (done is None or _message(done)["status_code"] not in status):
-            code = None if done is None else _message(done)["status_code"]
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{tried.name}: the request did not end as it must",
-                expected=wanted,
-                observed="no PUBLISH_DONE" if code is None else f"PUBLISH_DONE {code:#x}",
-                record=done or tried.lives,
-            )
-        elif end is None or end.data["how"] == "stop":
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{tried.name}: the peer left its side of the request stream open",
-                expected="FIN or a reset",
-                observed="neither, though later questions were answered",
-                record=tried.lives,
-            )
-        else:
-            yield upheld(f"{tried.name}: {wanted or 'the request'} ended by {end.data['how']}", end)
-
-
-@judge("attempt-dropped", required=("of",), of=LABEL)
-def attempt_dropped(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The peer cancels what it asked of each attempt of the step: it resets its direction of the
-    request stream, or asks to stop the other one."""
-    for tried in attempts(evidence, arguments["of"]):
-        asked = {record.data["stream"] for record in tried.asked}
-        end = next((r for r in tried.ends if _dropped(r) and r.data["stream"] in asked), None)
-        if end is not None:
-            yield upheld(f"{tried.name}: cancelled ({end.data['how']} {end.data['code']:#x})", end)
-        elif tried.lives is None or not asked:
-            yield unseen(f"{tried.name}: not proven to live, or not asked for anything")
-        else:
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{tried.name}: what the peer asked for goes on",
-                expected="RESET_STREAM or STOP_SENDING on its request stream",
-                observed="neither, though later questions were answered",
-                record=tried.lives,
-                octets=tried.wrote,
-            )
-
-
-@judge("attempt-keeps-request", required=("of",), of=LABEL)
-def attempt_keeps_request(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The peer does not cancel what it asked of each attempt of the step."""
-    for tried in attempts(evidence, arguments["of"]):
-        asked = {record.data["stream"] for record in tried.asked}
-        end = next((r for r in tried.ends if _dropped(r) and r.data["stream"] in asked), None)
-        if end is not None:
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{tried.name}: what the peer asked for was cancelled",
-                expected="a request that goes on",
-                observed=f"{end.data['how']} {end.data['code']:#x}",
-                record=end,
-                octets=tried.wrote,
-            )
-        elif tried.lives is None or not asked:
-            yield unseen(f"{tried.name}: not proven to live, or not asked for anything")
-        else:
-            yield upheld(f"{tried.name}: the request goes on", tried.lives)
-
-
-def _dropped(record: Record) -> bool:
-    return record.data["how"] in ("reset", "stop")
-
-
-@judge("attempt-stops-data", required=("of",), of=LABEL)
-def attempt_stops_data(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """The peer asks each attempt of the step to stop its data streams (STOP_SENDING)."""
-    for tried in attempts(evidence, arguments["of"]):
-        end = next(
-            (r for r in tried.ends if r.data["how"] == "stop" and r.data["stream"] & 2), None
-        )
-        if end is not None:
-            yield upheld(f"{tried.name}: STOP_SENDING {end.data['code']:#x}", end)
-        elif tried.lives is None:
-            yield unseen(f"{tried.name}: not proven to live")
-        else:
-            yield contradicted(
-                Reason.END_WRONG,
-                f"{tried.name}: its data streams are read on",
-                expected="STOP_SENDING",
-                observed="none, though later questions were answered",
-                record=tried.lives,
-            )
+def _broken(tried: Tried, right: int) -> tuple[str, ...]:
+    """The rows that another number of answers breaks; () where none speaks of the last message.
+    Too many are no matter of whether a kind is known, and a direction that stays open does not end
+    before its response."""
+    rows = _NUMBER.get(tried.wrote[:2], ())
+    if len(tried.answers) > right:
+        return rows[:1]
+    ended = {record.data["stream"] for record in tried.ends if record.data["how"] == "fin"}
+    silent = ended - {record.data["stream"] for record in tried.messages}
+    return (*rows, "MOQT-R059" if silent else "MOQT-R001")
