@@ -101,7 +101,10 @@ def _moved(request: Request, change: Any) -> Request:
 
 @mutant(
     "relay/compares-all-but-the-last-octet",
-    requires=("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9", "MOQT-R232"),
+    requires=(
+        *("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9"),
+        *("MOQT-R198", "MOQT-R208", "MOQT-R213", "MOQT-R232"),
+    ),
     reasons=LEAKED,
 )
 class ComparesAllButTheLastOctet(Relay):
@@ -123,7 +126,10 @@ def _neighbour(namespace: TrackNamespace) -> TrackNamespace:
 
 @mutant(
     "relay/takes-any-token-for-one",
-    requires=("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9", "MOQT-R104"),
+    requires=(
+        *("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9", "MOQT-R104"),
+        *("MOQT-R198", "MOQT-R208", "MOQT-R213"),
+    ),
     reasons=(*LEAKED, Reason.REQUEST_CODE),
 )
 class TakesAnyTokenForOne(Relay):
@@ -139,7 +145,10 @@ class TakesAnyTokenForOne(Relay):
 
 @mutant(
     "relay/takes-silence-for-a-token",
-    requires=("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9", "MOQT-R231"),
+    requires=(
+        *("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "KVCS-10-9"),
+        *("MOQT-R198", "MOQT-R208", "MOQT-R213", "MOQT-R231"),
+    ),
     reasons=LEAKED,
 )
 class TakesSilenceForAToken(Relay):
@@ -167,7 +176,7 @@ class AsksForTheFirstSubscriberOnly(Relay):
 
 @mutant(
     "relay/asks-once-per-session",
-    requires=("KVCS-8-4", "KVCS-10-8", "KVCS-10-9", "MOQT-R214"),
+    requires=("KVCS-8-4", "KVCS-10-8", "KVCS-10-9", "MOQT-R214", "MOQT-R229"),
     reasons=LEAKED,
 )
 class AsksOncePerSession(Relay):
@@ -218,7 +227,7 @@ class IgnoresTokensOfUpdates(Relay):
         return True
 
 
-@mutant("relay/fills-before-asking", requires=("KVCS-8-4",), reasons=LEAKED)
+@mutant("relay/fills-before-asking", requires=("KVCS-8-4", "MOQT-R208"), reasons=LEAKED)
 class FillsBeforeAsking(Relay):
     """An update that asks for a fill is taken without asking, whatever its token."""
 

@@ -145,7 +145,7 @@ class AnswersUpdatesTwice(Session):
         self._registry.of(request).send(RequestOk(NO_PARAMETERS))
 
 
-@mutant("relay/answers-no-empty-update", requires=("MOQT-R068",), reasons=CODE)
+@mutant("relay/answers-no-empty-update", requires=("MOQT-R064", "MOQT-R068"), reasons=CODE)
 class AnswersNoEmptyUpdate(Session):
     """An update that changes nothing gets no answer."""
 
@@ -272,9 +272,9 @@ class TakesRepeatedFilters(_Lax):
     lets = "filter is repeated"
 
 
-@mutant("relay/takes-overlapping-prefixes", requires=("MOQT-R194",), reasons=CODE)
+@mutant("relay/takes-overlapping-prefixes", requires=("MOQT-R095", "MOQT-R194"), reasons=CODE)
 class TakesOverlappingPrefixes(_Lax):
-    """Prefixes of SUBSCRIBE_NAMESPACE may overlap."""
+    """Prefixes of SUBSCRIBE_NAMESPACE may overlap, those of its updates too."""
 
     lets = "overlaps another SUBSCRIBE_NAMESPACE"
 
@@ -332,7 +332,11 @@ class NeverDeletesAliases(_Aliases):
         return super().resolved(received, resolve, kept)
 
 
-@mutant("relay/forgets-aliases-at-once", requires=("MOQT-R099", "MOQT-R105"), reasons=REFUSED)
+@mutant(
+    "relay/forgets-aliases-at-once",
+    requires=("MOQT-R099", "MOQT-R102", "MOQT-R105", "MOQT-R107"),
+    reasons=(*REFUSED, *OPEN),
+)
 class ForgetsAliasesAtOnce(_Aliases):
     """A token that is registered serves its own request and no other one."""
 

@@ -280,7 +280,9 @@ class WaitsForPublishers(Rereading):
 
 
 @mutant(
-    "relay/refuses-tracks-of-several", requires=("MOQT-R121",), reasons=(Reason.REQUEST_REFUSED,)
+    "relay/refuses-tracks-of-several",
+    requires=("MOQT-R121", "MOQT-R216"),
+    reasons=(Reason.REQUEST_REFUSED, Reason.UPSTREAM_SILENT),
 )
 class RefusesTracksOfSeveral(Relay):
     """A track with two publishers is refused to whoever subscribes."""

@@ -117,8 +117,11 @@ class _PrefersSecond(RelayTrack):
 
 @mutant(
     "relay/prefers-the-second-payload",
-    requires=("MOQT-R203",),
-    reasons=(Reason.OBJECT_CHANGED, Reason.DONE_CODE),
+    requires=("MOQT-R180", "MOQT-R181", "MOQT-R182", "MOQT-R203"),
+    reasons=(
+        *(Reason.OBJECT_CHANGED, Reason.DONE_CODE),
+        *(Reason.MALFORMED_KEPT, Reason.OBJECT_EXPIRED),
+    ),
 )
 class PrefersTheSecondPayload(Relay):
     """An Object that comes again with another payload replaces the first one."""

@@ -85,7 +85,7 @@ class _Merges(_Altering):
         return replace(item, properties=octets), first, end_of_group, adjacent
 
 
-@mutant("relay/merges-unknown-properties", requires=("MOQT-R178",), reasons=_PROPERTY)
+@mutant("relay/merges-unknown-properties", requires=("MOQT-R178", "MOQT-R227"), reasons=_PROPERTY)
 class MergesUnknownProperties(Relay):
     """An Object keeps the unknown properties of those before it."""
 
@@ -106,7 +106,11 @@ class _Rewriting(Relay):
         return octets
 
 
-@mutant("relay/reencodes-immutable", requires=("MOQT-R173", "MOQT-R174"), reasons=_PROPERTY)
+@mutant(
+    "relay/reencodes-immutable",
+    requires=("MOQT-R173", "MOQT-R174", "MOQT-R227"),
+    reasons=_PROPERTY,
+)
 class ReencodesImmutable(_Rewriting):
     """Immutable Properties are written anew, in the shortest form."""
 
@@ -119,7 +123,7 @@ class ReencodesImmutable(_Rewriting):
         )
 
 
-@mutant("relay/changes-group-gap", requires=("MOQT-R176",), reasons=_PROPERTY)
+@mutant("relay/changes-group-gap", requires=("MOQT-R176", "MOQT-R227"), reasons=_PROPERTY)
 class ChangesGroupGap(_Rewriting):
     """A PRIOR_GROUP_ID_GAP goes on with one Group less."""
 
@@ -130,7 +134,7 @@ class ChangesGroupGap(_Rewriting):
         )
 
 
-@mutant("relay/drops-object-gap", requires=("MOQT-R177",), reasons=_PROPERTY)
+@mutant("relay/drops-object-gap", requires=("MOQT-R177", "MOQT-R227"), reasons=_PROPERTY)
 class DropsObjectGap(_Rewriting):
     """A PRIOR_OBJECT_ID_GAP is left out of what is forwarded."""
 

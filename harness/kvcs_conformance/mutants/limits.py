@@ -170,7 +170,7 @@ class TakesBackWhatItNeverTold(Relay):
 
 @mutant(
     "relay/lists-one-per-prefix",
-    requires=("KVCS-3.1-7", "KVCS-7.1-2"),
+    requires=("KVCS-3.1-7", "KVCS-7.1-2", "MOQT-R193"),
     reasons=(Reason.NAMESPACE_ABSENT,),
 )
 class ListsOnePerPrefix(_Telling):

@@ -31,7 +31,11 @@ class _Negligent(Relay):
             super().authorise(request)
 
 
-@mutant("relay/serves-cache-before-asking", requires=("KVCS-8-4", "KVCS-10-9"), reasons=_LEAKED)
+@mutant(
+    "relay/serves-cache-before-asking",
+    requires=("KVCS-8-4", "KVCS-10-9", "MOQT-R208"),
+    reasons=_LEAKED,
+)
 class ServesCacheBeforeAsking(Relay):
     """A FETCH of a track that is in the cache is served without asking who wants it."""
 
@@ -42,7 +46,10 @@ class ServesCacheBeforeAsking(Relay):
 
 @mutant(
     "relay/authorises-fetch-only",
-    requires=("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "MOQT-R104"),
+    requires=(
+        *("KVCS-8-4", "KVCS-10-6", "KVCS-10-7", "KVCS-10-8", "MOQT-R104", "MOQT-R198"),
+        *("MOQT-R208", "MOQT-R213", "MOQT-R231", "MOQT-R232"),
+    ),
     reasons=(*_LEAKED, Reason.REQUEST_CODE),
 )
 class AuthorisesFetchOnly(_Negligent):
@@ -51,14 +58,22 @@ class AuthorisesFetchOnly(_Negligent):
     unasked = frozenset(RequestKind) - {RequestKind.FETCH}
 
 
-@mutant("relay/lists-namespaces-to-anyone", requires=("KVCS-8-4", "KVCS-10-7"), reasons=_LEAKED)
+@mutant(
+    "relay/lists-namespaces-to-anyone",
+    requires=("KVCS-8-4", "KVCS-10-7", "MOQT-R198"),
+    reasons=_LEAKED,
+)
 class ListsNamespacesToAnyone(_Negligent):
     """SUBSCRIBE_NAMESPACE is not authorised."""
 
     unasked = frozenset({RequestKind.SUBSCRIBE_NAMESPACE})
 
 
-@mutant("relay/takes-any-announcement", requires=("KVCS-10-6",), reasons=_LEAKED)
+@mutant(
+    "relay/takes-any-announcement",
+    requires=("KVCS-8-4", "KVCS-10-6", "MOQT-R213", "MOQT-R231", "MOQT-R232"),
+    reasons=_LEAKED,
+)
 class TakesAnyAnnouncement(_Negligent):
     """PUBLISH_NAMESPACE is not authorised."""
 

@@ -78,7 +78,7 @@ class _Choosy(Session):
         return False
 
 
-@mutant("relay/closes-on-unknown-option", requires=("MOQT-R028",), reasons=CLOSED)
+@mutant("relay/closes-on-unknown-option", requires=("MOQT-R028", "MOQT-R030"), reasons=CLOSED)
 class ClosesOnUnknownOption(_Choosy):
     """A Setup Option that is unknown closes the session, unless it is grease."""
 

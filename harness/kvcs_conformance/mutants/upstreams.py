@@ -87,9 +87,9 @@ class TakesUndefinedStatus(Forgiving):
     forgives = "Object Status 0x"
 
 
-@mutant("relay/takes-properties-of-ends", requires=("MOQT-R159",), reasons=OPEN)
+@mutant("relay/takes-properties-of-ends", requires=("MOQT-R159", "MOQT-R160"), reasons=OPEN)
 class TakesPropertiesOfEnds(Forgiving):
-    """An End of Group may have Properties."""
+    """An End of Group may have Properties, on a stream and in a datagram."""
 
     forgives = "has Properties"
 
