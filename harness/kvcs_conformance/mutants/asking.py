@@ -8,7 +8,7 @@ from typing import Any
 from moqt.relay import Relay
 from moqt.relay.track import RelayTrack
 from moqt.relay.upstream import Upstream
-from moqt.session import Request, RequestKind, Session
+from moqt.session import Request, RequestKind, Session, SubscriptionSender
 from moqt.session.events import StreamInfo
 from moqt.tracks.source import StoreSource
 from moqt.wire.errors import RequestErrorCode, RequestRefused
@@ -327,3 +327,19 @@ class StatusWithoutLargest(Session):
         track_properties: bytes = b"",
     ) -> None:
         super().accept(request, replace(parameters, largest_object=None), track_properties)
+
+
+@mutant(
+    "relay/tells-largest-before-last",
+    requires=("MOQT-R090", "MOQT-R091", "MOQT-R211"),
+    reasons=(Reason.LARGEST,),
+)
+class TellsLargestBeforeLast(Session):
+    """LARGEST_OBJECT of SUBSCRIBE_OK is the Object before the last, if its Group has one."""
+
+    def accept_subscribe(
+        self, request: Request, *, largest: Location | None, **values: Any
+    ) -> SubscriptionSender:
+        if largest is not None and largest.object > 0:
+            largest = Location(largest.group, largest.object - 1)
+        return super().accept_subscribe(request, largest=largest, **values)
