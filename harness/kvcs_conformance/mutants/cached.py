@@ -9,7 +9,7 @@ from typing import ClassVar
 from moqt.relay import Relay
 from moqt.relay.track import RelayTrack
 from moqt.session import Request, RequestKind, Session
-from moqt.session.events import Event, RangeReceived
+from moqt.session.events import Event, ObjectReceived, RangeReceived
 from moqt.tracks import TrackStore
 from moqt.tracks.budget import Entry
 from moqt.tracks.known import Reader
@@ -238,3 +238,16 @@ class ForwardsWhatDoesNotExist(Relay):
     """An Object that a publisher had said not to exist is taken all the same."""
 
     track_class = with_store(_ForgetsAbsence)
+
+
+@mutant("relay/changes-later-segments", requires=("KVCS-8-3",), reasons=(Reason.OBJECT_CHANGED,))
+class ChangesLaterSegments(Relay):
+    """The last octet of each Object is lost, but for the manifest and the tracks of segment 0."""
+
+    def handle_event(self, session: Session, event: Event, now: float) -> None:
+        if isinstance(event, ObjectReceived) and event.object.payload:
+            track = event.request.track
+            if track is not None and b"." in track.name and not track.name.endswith(b".s0"):
+                payload = bytes(event.object.payload[:-1]) + b"\x00"
+                event = replace(event, object=replace(event.object, payload=payload))
+        super().handle_event(session, event, now)
