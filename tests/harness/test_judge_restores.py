@@ -215,6 +215,7 @@ def test_asks_computed_prefixes() -> None:
     whole, two, one = (probe(*FIELDS, key) for key in reversed(KEYS))
     assert judged(word, [RESTORE], [whole]) == UPHELD
     assert judged(word, [RESTORE], [whole, two, one], **{"down-to": 1}) == UPHELD
+    assert judged(word, [RESTORE], [whole, whole, two, one, one], **{"down-to": 1}) == UPHELD
     assert judged(word, [RESTORE], [whole, one], **{"down-to": 1}) == UPHELD | order
     assert judged(word, [RESTORE], [two, whole], **{"down-to": 2}) == order
     assert judged(word, [RESTORE], [probe(*FIELDS, "cc" * 32)]) == shape

@@ -68,7 +68,8 @@ def asks_computed_prefixes(evidence: Evidence, arguments: dict[str, Any]) -> Ite
                 requires=(*_prefix_clauses(prefix, fields), "KVCS-7.1-1"),
             )
             return
-    depths = [keys.index(message["prefix"][3]) + 1 for _, message in probes]
+    # The first asking of each: who has several sessions asks on all of them.
+    depths = list(dict.fromkeys(keys.index(message["prefix"][3]) + 1 for _, message in probes))
     right = list(range(len(keys), arguments.get("down-to", len(keys)) - 1, -1))
     if "down-to" in arguments and depths != right:
         clauses = ["KVCS-7.1-1"] if depths[0] != right[0] else []

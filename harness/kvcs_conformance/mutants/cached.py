@@ -251,3 +251,18 @@ class ChangesLaterSegments(Relay):
                 payload = bytes(event.object.payload[:-1]) + b"\x00"
                 event = replace(event, object=replace(event.object, payload=payload))
         super().handle_event(session, event, now)
+
+
+@mutant(
+    "relay/keeps-first-manifest",
+    requires=("KVCS-8-1", "KVCS-8-3"),
+    reasons=(Reason.OBJECT_MISSING,),
+)
+class KeepsFirstManifest(Relay):
+    """Of a manifest the version of Group 0 is carried, and none that follows."""
+
+    def handle_event(self, session: Session, event: Event, now: float) -> None:
+        later = isinstance(event, ObjectReceived) and event.object.location.group > 0
+        track = event.request.track if isinstance(event, ObjectReceived) else None
+        if not (later and track is not None and track.name.startswith(b"manifest")):
+            super().handle_event(session, event, now)
