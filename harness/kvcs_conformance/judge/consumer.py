@@ -44,7 +44,8 @@ def _usable(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Record]:
     return [
         record
         for record in reports(evidence, arguments, "layer-usable")
-        if record.data.get("layer") == arguments["layer"] and record.data.get("segment", 0) == segment
+        if record.data.get("layer") == arguments["layer"]
+        and record.data.get("segment", 0) == segment
     ]
 
 
