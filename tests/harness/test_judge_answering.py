@@ -276,6 +276,11 @@ def test_done_then_fin_and_code() -> None:
     assert found("done-then-fin", [*ASKS, done(0), fin(0)]) == UPHELD
     assert found("done-then-fin", [*ASKS, fin(0)]) == against(Reason.DONE_ABSENT)
     assert found("done-then-fin", ASKS) == UNSEEN
+    cancelled: Event = ("moqt:stop_sent", {"stream": 0, "code": 1})
+    elsewhere: Event = ("moqt:stop_sent", {"stream": 4, "code": 1})
+    assert found("done-then-fin", [*ASKS, cancelled, fin(0)]) == UNSEEN
+    assert found("done-then-fin", [*ASKS, elsewhere, fin(0)]) == against(Reason.DONE_ABSENT)
+    assert found("done-then-fin", [*ASKS, fin(0), cancelled]) == against(Reason.DONE_ABSENT)
     assert found("done-code", [*ASKS, done(0, 0x12)], codes=[0x12]) == UPHELD
     assert found("done-code", [*ASKS, done(0)], codes=[0x12]) == against(Reason.DONE_CODE)
     assert found("done-code", ASKS, codes=[0x12]) == UNSEEN

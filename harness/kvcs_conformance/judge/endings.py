@@ -184,7 +184,7 @@ def done_after_streams(evidence: Evidence, arguments: dict[str, Any]) -> Iterato
 @judge("done-then-fin", required=("of",), of=LABEL)
 def done_then_fin(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The publisher's side of a subscription's own stream ends with FIN, and PUBLISH_DONE came
-    before."""
+    before. One that the node cancelled itself owes no PUBLISH_DONE."""
     for request in evidence.asked(arguments["of"]):
         stream = request_stream(evidence, request)
         fin = next(
@@ -196,8 +196,13 @@ def done_then_fin(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             None,
         )
         done = _done(evidence, request)
-        if fin is None:
-            yield unseen(f"{described(request)}: its stream has not ended")
+        cancelled = any(
+            record.data["stream"] == stream and (fin is None or record.index < fin.index)
+            for record in evidence.records(request.record.node, "moqt:reset_sent", "moqt:stop_sent")
+        )
+        if fin is None or (cancelled and done is None):
+            why = "the node cancelled it" if cancelled else "its stream has not ended"
+            yield unseen(f"{described(request)}: {why}")
         elif done is None:
             yield contradicted(
                 Reason.DONE_ABSENT,

@@ -88,7 +88,11 @@ class _Sorted(_Mending):
             document.clear()
 
 
-@mutant("consumer/wants-sorted-members", requires=("KVCS-5-3",), reasons=_DROPPED)
+@mutant(
+    "consumer/wants-sorted-members",
+    requires=("KVCS-5-3", "KVCS-5-5", "KVCS-5-17"),
+    reasons=_DROPPED,
+)
 class WantsSortedMembers(_Reading):
     """A manifest whose members do not come in the order of their names is refused."""
 

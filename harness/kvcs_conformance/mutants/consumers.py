@@ -240,7 +240,7 @@ class SkipsSignature(Consumer):
 
 @mutant(
     "consumer/probes-shortest-first",
-    requires=("KVCS-7.1-1",),
+    requires=("KVCS-7.1-1", "KVCS-7.1-4"),
     reasons=(*_SHAPE, Reason.REQUEST_ORDER, Reason.NAMESPACE_SHAPE, Reason.WRONG_REUSE),
 )
 class ProbesShortestFirst(Consumer):

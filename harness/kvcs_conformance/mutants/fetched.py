@@ -79,8 +79,14 @@ class _PastHoles(DownstreamFetch):
 
 @mutant(
     "relay/reads-past-holes",
-    requires=("KVCS-8-2", "MOQT-R144", "MOQT-R147", "MOQT-R228"),
-    reasons=(*_EARLY, Reason.OBJECT_MISSING, Reason.RANGE_UNMARKED, Reason.STREAM_END),
+    requires=("KVCS-8-2", "MOQT-R144", "MOQT-R147", "MOQT-R204", "MOQT-R228"),
+    reasons=(
+        *_EARLY,
+        Reason.OBJECT_MISSING,
+        Reason.OBJECT_UNEXPECTED,
+        Reason.RANGE_UNMARKED,
+        Reason.STREAM_END,
+    ),
 )
 class ReadsPastHoles(Relay):
     """A FETCH whose first and last Object are cached is served from there, holes and all."""

@@ -48,8 +48,8 @@ def consume_request(
         authorization=(bearer(token),) if token else (),
         budgets=Budgets(
             connect=max(budget, 2.0),
-            probe=min(0.5, budget / 4),
-            discovery=budget,
+            probe=min(1.0, budget / 2),
+            discovery=2 * budget,
             manifest=budget / 2,
             stall=budget / 4,
             recovery=budget,
