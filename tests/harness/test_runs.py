@@ -271,9 +271,11 @@ def test_explain_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_mutants_failure_can_be_explained(tmp_path: Path) -> None:
-    """No explanation of any failing case fails itself or runs over the screen."""
-    for name in sorted(MUTANTS):
+@pytest.mark.parametrize("first", range(4))
+def test_a_mutants_failure_can_be_explained(first: int, tmp_path: Path) -> None:
+    """No explanation of a failing case fails itself or runs over the screen: a tenth of them all,
+    taken evenly."""
+    for name in sorted(MUTANTS)[10 * first :: 40]:
         chosen = next(one for one in CASES if name in one.killed_by)
         outcome = run_case(chosen, CATALOGUE, link="memory", peers=MUTANTS[name].peers)
         save(outcome, tmp_path)
