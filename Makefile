@@ -5,15 +5,34 @@ EXTRAS ?= dev
 CONSTRAINTS ?= constraints.txt
 OUT ?= out/run
 WORKERS ?= auto
+BASELINE := reports/baselines/kvcs-00-moqt-22/reference
 BIN := $(VENV)/bin
 
-.PHONY: run test check schemas bench clean
+.PHONY: run test check selftest baseline accept schemas bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/kvcs run --main-job --out $(OUT)
 
 test: $(VENV)/.installed-$(EXTRAS) check
 	$(BIN)/python -m pytest -n $(WORKERS)
+	$(MAKE) --no-print-directory baseline
+
+# Every known-bad peer must be caught, as the committed kill matrix says; minutes.
+selftest: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/kvcs selftest --out out/selftest
+
+# The reference must be judged as the published baseline says; `make accept` after a wanted change.
+baseline: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/kvcs run --out out/baseline
+	$(BIN)/kvcs diff $(BASELINE)-memory.json out/baseline --exact
+
+accept: $(VENV)/.installed-$(EXTRAS) schemas
+	$(BIN)/kvcs run --out out/baseline
+	$(BIN)/kvcs diff $(BASELINE)-memory.json out/baseline --accept
+	$(BIN)/kvcs run --link quic --out out/baseline-quic
+	$(BIN)/kvcs diff $(BASELINE)-quic.json out/baseline-quic --accept
+	KVCS_ACCEPT=1 $(BIN)/python -m pytest -q tests/harness/test_pairs.py
+	$(BIN)/kvcs selftest --accept
 
 check: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff check .
