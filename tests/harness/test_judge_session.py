@@ -227,12 +227,14 @@ def test_kept_out() -> None:
     assert found("kept-out", published, of="x") == against(Reason.AUTH_LEAKED)
 
 
-def test_let_in() -> None:
+def test_accepted() -> None:
     """An OK upholds, a refusal contradicts."""
-    assert found("let-in", [asked("x"), answered("FetchOk")], of="x") == UPHELD
-    assert found("let-in", [asked("x"), NO], of="x") == against(Reason.REQUEST_REFUSED)
-    assert found("let-in", [asked("x")], of="x") == UNSEEN
-    assert found("let-in", [], of="x") == UNSEEN
+    assert found("accepted", [asked("x"), answered("FetchOk")], of="x") == UPHELD
+    assert found("accepted", [asked("x"), NO], of="x") == against(Reason.REQUEST_REFUSED)
+    reset = [asked("x"), answered("Reset", code=1)]
+    assert found("accepted", reset, of="x") == against(Reason.REQUEST_REFUSED)
+    assert found("accepted", [asked("x")], of="x") == UNSEEN
+    assert found("accepted", [], of="x") == UNSEEN
 
 
 def updated(kind: str = "SUBSCRIBE") -> Event:
@@ -353,17 +355,17 @@ def test_no_publish() -> None:
 
 def test_request_refused_with() -> None:
     """The code counts; an OK or another code contradicts."""
-    assert found("request-refused-with", [asked("x"), NO], of="x", codes=[1]) == UPHELD
-    assert found("request-refused-with", [asked("x"), NO], of="x", codes=[2]) == against(
+    assert found("refused-with", [asked("x"), NO], of="x", codes=[1]) == UPHELD
+    assert found("refused-with", [asked("x"), NO], of="x", codes=[2]) == against(
         Reason.REQUEST_CODE
     )
     ok = [asked("x"), answered("FetchOk")]
-    assert found("request-refused-with", ok, of="x", codes=[1]) == against(Reason.REQUEST_CODE)
-    assert found("request-refused-with", [asked("x"), NO], of="x", codes=[1, 2], preferred=[2]) == {
+    assert found("refused-with", ok, of="x", codes=[1]) == against(Reason.REQUEST_CODE)
+    assert found("refused-with", [asked("x"), NO], of="x", codes=[1, 2], preferred=[2]) == {
         (Outcome.DEPARTS, Reason.REQUEST_CODE)
     }
-    assert found("request-refused-with", [asked("x")], of="x", codes=[1]) == UNSEEN
-    assert found("request-refused-with", [], of="x", codes=[1]) == UNSEEN
+    assert found("refused-with", [asked("x")], of="x", codes=[1]) == UNSEEN
+    assert found("refused-with", [], of="x", codes=[1]) == UNSEEN
 
 
 def test_subscription_done_with() -> None:

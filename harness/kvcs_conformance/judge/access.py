@@ -1,113 +1,22 @@
-"""Judge words for who may what at a relay, how much, and what others notice of it."""
+"""Judge words for what updates bring at a relay, how much it takes on, and what others notice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from kvcs_conformance.evidence.read import Asked, Evidence, Record
-from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, fenced, shown
-from kvcs_conformance.judge.findings import Finding, contradicted, departs, unseen, upheld
+from kvcs_conformance.evidence.read import Evidence, Record
+from kvcs_conformance.judge.delivery import LABEL, answer
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
+from kvcs_conformance.judge.refusals import KIND, chosen
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.session import CODES
 from kvcs_conformance.verdicts import Reason
 
-KIND = {"type": "string"}
 _UNAUTHORIZED = 0x1
 _EXCESSIVE_LOAD = 0x9
 _UPDATE_FAILED = 0x8
 _AUTHORISED = ("KVCS-8-4", "MOQT-R208")
-
-
-def chosen(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Asked]:
-    """The requests of the step, of one kind if that is named."""
-    kind = arguments.get("kind")
-    return [one for one in evidence.asked(arguments["of"]) if kind in (None, one.kind)]
-
-
-@judge(
-    "kept-out",
-    required=("of",),
-    of=LABEL,
-    kind=KIND,
-    codes=CODES,
-    preferred=CODES,
-)
-def kept_out(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step (of one `kind`, if that is given) is refused with one of `codes`
-    (default: UNAUTHORIZED), best with one of `preferred`; neither an Object nor a NAMESPACE comes
-    for it, and the node is sent no PUBLISH, before a fence of the node."""
-    codes = arguments.get("codes", [_UNAUTHORIZED])
-    wanted = "REQUEST_ERROR " + " or ".join(f"{code:#x}" for code in codes)
-    requests = chosen(evidence, arguments)
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        leaks = [seen.record for seen in delivered(evidence, request)]
-        leaks += shown(evidence, request)
-        if request.kind == "SUBSCRIBE_TRACKS":
-            leaks += [r for r, _ in evidence.messages(request.record.node, "Publish")]
-        if leaks:
-            yield contradicted(
-                Reason.AUTH_LEAKED,
-                f"{described(request)}: something came without authorisation",
-                expected=f"{wanted} and nothing else",
-                observed=f"{len(leaks)} Objects or messages, the first one {leaks[0].name}",
-                record=leaks[0],
-            )
-        elif got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] != "RequestError":
-            yield contradicted(
-                Reason.AUTH_LEAKED,
-                f"{described(request)}: accepted without authorisation",
-                expected=wanted,
-                observed=got[1]["type"],
-                record=got[0],
-            )
-        elif got[1]["code"] not in codes:
-            yield contradicted(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: refused with another code",
-                expected=wanted,
-                observed=f"{got[1]['code']:#x} {got[1].get('reason', '')}".strip(),
-                record=got[0],
-            )
-        elif not fenced(evidence, request):
-            yield unseen(f"{described(request)}: refused, but no fence came after it")
-        elif got[1]["code"] not in arguments.get("preferred", codes):
-            yield departs(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: refused with a code that is not preferred",
-                expected=" or ".join(f"{code:#x}" for code in arguments["preferred"]),
-                observed=f"{got[1]['code']:#x}",
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: {got[1]['code']:#x}, and nothing came", got[0])
-
-
-@judge("let-in", required=("of",), of=LABEL, kind=KIND)
-def let_in(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step (of one `kind`, if that is given) is answered with its OK."""
-    requests = chosen(evidence, arguments)
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        if got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] in ("RequestError", "Reset"):
-            yield contradicted(
-                Reason.REQUEST_REFUSED,
-                f"{described(request)}: not accepted",
-                expected="an OK",
-                observed=f"{got[1]['type']} {got[1].get('code')} {got[1].get('reason', '')}",
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: {got[1]['type']}", got[0])
 
 
 def _updates(evidence: Evidence, label: str) -> Iterator[tuple[Record, Record | None]]:

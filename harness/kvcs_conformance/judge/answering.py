@@ -185,38 +185,6 @@ def _largest_of(evidence: Evidence, label: str, request: Asked) -> list[int] | N
     return None
 
 
-@judge("refused-with", required=("of", "codes"), of=LABEL, codes={"type": "array"})
-def refused_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Each request of the step is refused with one of these codes, and brings no Object."""
-    codes = arguments["codes"]
-    requests = evidence.asked(arguments["of"])
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        objects = delivered(evidence, request)
-        if objects:
-            yield contradicted(
-                Reason.OBJECT_UNEXPECTED,
-                f"{described(request)}: Objects came for what must be refused",
-                expected="REQUEST_ERROR",
-                observed=f"{len(objects)} Objects",
-                record=objects[0].record,
-            )
-        elif got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] != "RequestError" or got[1]["code"] not in codes:
-            yield contradicted(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: not refused as it must be",
-                expected=f"REQUEST_ERROR, code in {[hex(code) for code in codes]}",
-                observed=f"{got[1]['type']} {got[1].get('code', '')}".strip(),
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: REQUEST_ERROR {got[1]['code']:#x}", got[0])
-
-
 @judge("properties-told", required=("of",), of=LABEL, publisher=NODE)
 def properties_told(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
     """The answer to each request of the step has the very octets of Track Properties that the

@@ -1,4 +1,4 @@
-"""Judge words for what a request is answered with and what is delivered to it."""
+"""Judge words for what is delivered to a request, and what they share of requests and answers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvcs_conformance.evidence.read import Asked, Evidence, Record, Seen
-from kvcs_conformance.judge.findings import Finding, contradicted, departs, unseen, upheld
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import TRACKS
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.verdicts import Reason
 
 LABEL = {"type": "string"}
 SPAN = {"type": "array", "minItems": 2, "maxItems": 2}
-_UNAUTHORIZED = 0x1
 _SAME_CONTENT = ("KVCS-3.4-4", "KVCS-6-7", "KVCS-8-3", "MOQT-R003", "MOQT-R078")
 _SAME_MODE = ("MOQT-R004",)
 
@@ -207,73 +206,6 @@ def groups_ascend(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Fin
             )
         else:
             yield upheld(f"{described(request)}: {len(locations)} Locations ascend")
-
-
-@judge("refused", required=("of",), of=LABEL)
-def refused(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step is answered with REQUEST_ERROR, best with UNAUTHORIZED, and
-    neither an Object nor a NAMESPACE comes for it before a fence of the node."""
-    requests = evidence.asked(arguments["of"])
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        leaks = delivered(evidence, request)
-        names = shown(evidence, request)
-        if leaks or names:
-            record = leaks[0].record if leaks else names[0]
-            what = f"Object {leaks[0].location}" if leaks else "a NAMESPACE"
-            yield contradicted(
-                Reason.AUTH_LEAKED,
-                f"{described(request)}: {what} came without authorisation",
-                expected="REQUEST_ERROR UNAUTHORIZED (0x1) and nothing else",
-                observed=f"{len(leaks)} Objects, {len(names)} NAMESPACEs",
-                record=record,
-            )
-        elif got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] != "RequestError":
-            yield contradicted(
-                Reason.AUTH_LEAKED,
-                f"{described(request)}: accepted without authorisation",
-                expected="REQUEST_ERROR UNAUTHORIZED (0x1)",
-                observed=got[1]["type"],
-                record=got[0],
-            )
-        elif not fenced(evidence, request):
-            yield unseen(f"{described(request)}: refused, but no fence came after it")
-        elif got[1]["code"] != _UNAUTHORIZED:
-            yield departs(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: refused with another code",
-                expected="UNAUTHORIZED (0x1)",
-                observed=f"{got[1]['code']:#x}",
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: UNAUTHORIZED, and nothing came", got[0])
-
-
-@judge("accepted", required=("of",), of=LABEL)
-def accepted(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step is answered with its OK."""
-    requests = evidence.asked(arguments["of"])
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        if got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] == "RequestError":
-            yield contradicted(
-                Reason.REQUEST_REFUSED,
-                f"{described(request)}: refused",
-                expected="an OK",
-                observed=f"REQUEST_ERROR {got[1]['code']:#x} {got[1].get('reason', '')}".strip(),
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: {got[1]['type']}", got[0])
 
 
 def shown(evidence: Evidence, request: Asked) -> list[Record]:

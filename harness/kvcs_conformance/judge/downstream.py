@@ -6,54 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from kvcs_conformance.evidence.read import Evidence
-from kvcs_conformance.judge.access import KIND, chosen
 from kvcs_conformance.judge.delivery import LABEL, answer, delivered, described, fenced
-from kvcs_conformance.judge.findings import Finding, contradicted, departs, unseen, upheld
+from kvcs_conformance.judge.findings import Finding, contradicted, unseen, upheld
 from kvcs_conformance.judge.publisher import NODE
+from kvcs_conformance.judge.refusals import KIND, chosen
 from kvcs_conformance.judge.registry import judge
 from kvcs_conformance.judge.session import CODES
 from kvcs_conformance.verdicts import Reason
-
-
-@judge("request-refused-with", required=("of", "codes"), of=LABEL, codes=CODES, preferred=CODES)
-def request_refused_with(evidence: Evidence, arguments: dict[str, Any]) -> Iterator[Finding]:
-    """Every request of the step is answered with REQUEST_ERROR and one of `codes`, best with one
-    of `preferred`."""
-    codes = arguments["codes"]
-    wanted = "REQUEST_ERROR " + " or ".join(f"{code:#x}" for code in codes)
-    requests = chosen(evidence, arguments)
-    if not requests:
-        yield unseen(f"no request is labelled {arguments['of']!r}")
-    for request in requests:
-        got = answer(evidence, request)
-        if got is None:
-            yield unseen(f"{described(request)}: no answer came")
-        elif got[1]["type"] != "RequestError":
-            yield contradicted(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: not refused",
-                expected=wanted,
-                observed=got[1]["type"],
-                record=got[0],
-            )
-        elif got[1]["code"] not in codes:
-            yield contradicted(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: refused with another code",
-                expected=wanted,
-                observed=f"{got[1]['code']:#x} {got[1].get('reason', '')}".strip(),
-                record=got[0],
-            )
-        elif got[1]["code"] not in arguments.get("preferred", codes):
-            yield departs(
-                Reason.REQUEST_CODE,
-                f"{described(request)}: refused with a code that is not preferred",
-                expected=" or ".join(f"{code:#x}" for code in arguments["preferred"]),
-                observed=f"{got[1]['code']:#x}",
-                record=got[0],
-            )
-        else:
-            yield upheld(f"{described(request)}: {got[1]['code']:#x}", got[0])
 
 
 @judge("subscription-done-with", required=("of", "codes"), of=LABEL, codes=CODES)

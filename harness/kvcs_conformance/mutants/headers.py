@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from kvcs.names import Component, DataTrack, TrackName
@@ -17,15 +18,15 @@ _FIELD = (Reason.PAYLOAD_FIELD,)
 _LENGTH = (Reason.PAYLOAD_LENGTH, Reason.PAYLOAD_FIELD)
 
 
-class _Header(Publication):
+class _Header(Publication, ABC):
     def header_for(
         self, part: SegmentProduction, track: DataTrack, layer: int, block: int, data: Octets
     ) -> Header:
         return self.wrong(super().header_for(part, track, layer, block, data), part)
 
+    @abstractmethod
     def wrong(self, header: Header, part: SegmentProduction) -> Header:
         """The header that goes out."""
-        raise NotImplementedError
 
 
 @mutant("publisher/other-magic", requires=("KVCS-4-2", "KVCS-A-2"), reasons=_FIELD)

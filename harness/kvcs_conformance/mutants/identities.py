@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,7 @@ class _Shown(KvcsNamespace):
         return type(self).change(super().fields)
 
 
-class _Renaming(Publisher):
+class _Renaming(Publisher, ABC):
     """Publishes under another namespace than the right one."""
 
     def open(self, spec: PublicationSpec) -> Publication:
@@ -54,9 +55,9 @@ class _Renaming(Publisher):
 
         return super().open(Renamed(**values))
 
+    @abstractmethod
     def shown(self, namespace: TrackNamespace) -> TrackNamespace:
         """The namespace that is published under instead."""
-        raise NotImplementedError
 
 
 @mutant("publisher/announces-prefix-only", requires=("KVCS-6-1", "KVCS-3.1-1"), reasons=_SHAPE)

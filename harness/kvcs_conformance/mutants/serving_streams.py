@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -143,12 +144,12 @@ class EndsWithoutDone(Session):
 # What goes on after a cancel.
 
 
-class _Deaf(Session):
+class _Deaf(Session, ABC):
     """A session that does not hear some of its peer's cancels."""
 
+    @abstractmethod
     def deaf_to(self, request: Request) -> bool:
         """Whether the cancel of this request is not heard."""
-        raise NotImplementedError
 
     def stop_sending_received(self, stream_id: int, code: int, now: float) -> None:
         if not self._is_deaf_on(stream_id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _TENSORS = (Reason.TENSORS,)
 
 
-class _Sections(Publication):
+class _Sections(Publication, ABC):
     def put_layer(
         self, segment: int, layer: int, sections: Mapping[Component, Sequence[Octets]]
     ) -> None:
@@ -30,9 +31,9 @@ class _Sections(Publication):
         k, v = self.altered(k, v)
         super().put_layer(segment, layer, {Component.K: k, Component.V: v})
 
+    @abstractmethod
     def altered(self, k: list[bytes], v: list[bytes]) -> tuple[list[bytes], list[bytes]]:
         """The sections of all blocks of a layer that go out instead."""
-        raise NotImplementedError
 
 
 @mutant(

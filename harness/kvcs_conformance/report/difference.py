@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kvcs_conformance.catalogue import Catalogue, Requirement
-from kvcs_conformance.verdicts import Verdict
+from kvcs_conformance.verdicts import INCOMPLETE, Verdict
 
 
 class Change(StrEnum):
@@ -29,15 +29,7 @@ MEANING: dict[Change, str] = {
     Change.CHANGED: "has another verdict or reason, neither broken nor fixed",
 }
 
-HOLDS: frozenset[str] = frozenset(
-    {
-        Verdict.PASS,
-        Verdict.PASS_NONSTRICT,
-        Verdict.ADVISE,
-        Verdict.UNSUPPORTED,
-        Verdict.NOT_APPLICABLE,
-    }
-)
+HOLDS: frozenset[str] = frozenset(Verdict) - INCOMPLETE - {Verdict.FAIL, Verdict.HARNESS_ERROR}
 """Verdicts under which no MUST of a case is open or contradicted."""
 
 _SETTINGS = ("link", "seed", "profile")
